@@ -1,0 +1,50 @@
+# Everything runs in .venv with the versions of .ci/constraints.txt. `make demo` and `make test` set it up.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+OUT ?= out
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check fix bench samples clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make the environment in .venv (does nothing when it is up to date)
+
+$(STAMP): pyproject.toml .ci/constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "hiresvlm needs Python 3.11 or newer; set PYTHON=... (found $$($(PYTHON) --version))"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[dev,bench]'
+	@touch $@
+
+demo: $(STAMP) ## read every document in samples/ with the CPU engine
+	@mkdir -p $(OUT)
+	$(BIN)/hiresvlm ocr samples/ --engine light --no-resume -o $(OUT)/demo.jsonl
+	@echo "records are in $(OUT)/demo.jsonl; the first one:"
+	@head -n 1 $(OUT)/demo.jsonl | cut -c 1-300
+
+test: check ## run all checks and tests
+	$(BIN)/python -m pytest -n $(JOBS)
+
+check: $(STAMP) ## lint and types, changes nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fix: $(STAMP) ## repair what the linter can repair
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## accuracy of the chunking strategies on samples/, memory over 500 pages
+	$(BIN)/hiresvlm bench samples samples/
+	$(BIN)/hiresvlm bench memory --engine echo --pages 500
+
+samples: $(STAMP) ## make samples/ again
+	$(BIN)/python samples/make_samples.py
+
+clean: ## remove the environment and what was made
+	rm -rf $(VENV) $(OUT)

@@ -1,0 +1,6 @@
+"""`python -m hiresvlm`."""
+
+from hiresvlm.cli import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Replies -> Answer: the chunks of a page become one text, nothing twice and nothing lost at seams.
+
+Where the engine gives boxes, geometry decides (`boxes`); where it gives only text, the known overlap
+guides a text alignment (`seams`). What was read from a thumbnail is never merged in.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from hiresvlm import layout
+from hiresvlm.answers import boxes, seams
+from hiresvlm.datatypes import (
+    Answer,
+    Caution,
+    CautionKind,
+    Chunk,
+    Failure,
+    FailureKind,
+    Line,
+    Plan,
+    PreparedPage,
+    Reply,
+    Role,
+    Status,
+    Step,
+    Stop,
+)
+
+LOW_CONFIDENCE = 0.7
+"""Mean confidence of a page below which it gets a warning."""
+
+_STOP_FAILURES = {
+    Stop.LENGTH: Failure(Step.ENGINE, FailureKind.TRUNCATED, "the reply reached the token limit", True),
+    Stop.LOOP: Failure(Step.ENGINE, FailureKind.LOOP, "the reply repeated itself and was ended", True),
+    Stop.REFUSAL: Failure(Step.ENGINE, FailureKind.REFUSAL, "the model declined to read a part", True),
+}
+
+# C0 and C1 controls (tab and newline aside) and lone surrogates: they move a terminal's cursor, break
+# lines of a log and are no text. Documents are hostile.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """Text without control characters, in NFC, line ends as newlines."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0c", "\n")
+    return unicodedata.normalize("NFC", _CONTROL.sub("", text))
+
+
+def merge(page: PreparedPage, replies: Sequence[Reply]) -> Answer:
+    """The answer of one page from all of its replies, in any order."""
+    if page.failure is not None:
+        return Answer(page.place, Status.FAILED, "", failures=(page.failure,), cautions=page.cautions)
+    if page.layer is not None:
+        return _answer(page, _in_order(page.layer), None, ())
+    if page.plan is None or page.blank:
+        return Answer(page.place, Status.OK, "", cautions=page.cautions)
+    replies = sorted(replies, key=lambda reply: reply.place.request)
+    failures = tuple(dict.fromkeys(failure for reply in replies for failure in _failures(reply)))
+    if all(reply.lines or not reply.text.strip() for reply in replies):
+        return _answer(page, boxes.merge(_lines(page.plan, replies), page.plan.chunks), None, failures)
+    text = clean(seams.merge(_texts(page.plan, replies), line_height=_line_height(page)))
+    lines = tuple(Line(part) for part in text.split("\n") if part.strip())
+    return _answer(page, lines, text, failures)
+
+
+def _failures(reply: Reply) -> list[Failure]:
+    if reply.failure is not None:
+        return [reply.failure]
+    return [_STOP_FAILURES[reply.stop]] if reply.stop in _STOP_FAILURES else []
+
+
+def _answer(
+    page: PreparedPage, lines: tuple[Line, ...], text: str | None, failures: tuple[Failure, ...]
+) -> Answer:
+    """Order the lines (unless the text is given), judge the whole."""
+    if text is None:
+        rows = layout.rows(lines)
+        lines = tuple(line for row in rows for line in row)
+        text = layout.text(rows)
+    status = Status.OK if not failures else Status.PARTIAL if text.strip() else Status.FAILED
+    answer = Answer(page.place, status, text, lines, failures)
+    doubts = list(page.cautions)
+    if not text.strip() and not failures:
+        doubts.append(Caution(CautionKind.NO_TEXT, "the page has ink, but no text was found on it"))
+    confidence = answer.confidence
+    if confidence is not None and confidence < LOW_CONFIDENCE:
+        message = f"mean confidence {confidence:.2f}"
+        doubts.append(Caution(CautionKind.LOW_CONFIDENCE, message))
+    return Answer(page.place, status, text, lines, failures, tuple(doubts))
+
+
+def _in_order(lines: Sequence[Line]) -> tuple[Line, ...]:
+    return tuple(Line(clean(line.text), line.box, line.confidence, line.chunk) for line in lines)
+
+
+def _lines(plan: Plan, replies: Sequence[Reply]) -> list[Line]:
+    """Lines of all replies in page pixels, numbered by chunk; thumbnails left out."""
+    found = []
+    for reply in replies:
+        for line in reply.lines:
+            number = line.chunk if plan.joint else reply.place.request
+            chunk = plan.chunks[number]
+            text = clean(line.text).replace("\n", " ").strip()
+            if text and (chunk.role is not Role.GLOBAL or len(plan.chunks) == 1):
+                box = None if line.box is None else chunk.to_page(line.box)
+                found.append(Line(text, box, line.confidence, number))
+    return found
+
+
+def _texts(plan: Plan, replies: Sequence[Reply]) -> list[tuple[Chunk, str]]:
+    """Text of each request with the chunk it belongs to; a joint reply belongs to the whole page."""
+    if plan.joint:
+        return [(plan.chunks[0], reply.text) for reply in replies]
+    return [
+        (plan.chunks[reply.place.request], reply.text)
+        for reply in replies
+        if plan.chunks[reply.place.request].role is not Role.GLOBAL
+    ]
+
+
+def _line_height(page: PreparedPage) -> float:
+    return 2.0 * page.cap_height if page.cap_height else 40.0

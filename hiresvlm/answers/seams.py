@@ -1,0 +1,117 @@
+"""Merging texts without boxes: the known overlap of two chunks guides an alignment of their lines.
+
+Measured on 247 receipt transcripts with half of each seam line destroyed: an exact suffix match
+finds nothing, the longest common block 20-77 %, this offset search 91 % (8 % noise) to 99.6 % of the
+exact line counts. The geometric prior is what makes it work: repeated rows ("1.00") fit anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from rapidfuzz import fuzz
+
+from hiresvlm.datatypes import Chunk
+
+ACCEPT = 0.55
+"""Least score of an offset."""
+
+PRIOR = 0.04
+"""Cost of each line between an offset and the one that geometry expects."""
+
+_SEAM_WEIGHT = 0.3
+"""Weight of the outermost line of each side: a cut through it makes it unlike its twin."""
+
+_SURE = 0.8
+"""Below this score a word-level alignment, which stands other line breaks, is tried as well."""
+
+
+def merge(texts: Sequence[tuple[Chunk, str]], line_height: float) -> str:
+    """The texts of chunks in plan order as one; heights in page pixels."""
+    merged: list[str] = []
+    previous: Chunk | None = None
+    for chunk, text in texts:
+        lines = [line for line in text.split("\n") if line.strip()]
+        expected = _overlap_lines(previous, chunk, line_height)
+        merged = join(merged, lines, expected) if expected > 0 else merged + lines
+        previous = chunk
+    return "\n".join(merged)
+
+
+def join(above: list[str], below: list[str], expected: float) -> list[str]:
+    """Join the lines of two vertical neighbours that share about `expected` lines."""
+    if not above or not below:
+        return above + below
+    score, offset = _best_offset(above, below, expected)
+    if score < _SURE:
+        by_words = _join_by_words(above, below, expected)
+        if by_words is not None and score < ACCEPT:
+            return by_words
+    if score < ACCEPT:
+        return above + below
+    # Each side saw its own half of the overlap farther from its edge.
+    half = offset // 2
+    return above[: len(above) - offset + half] + below[half:]
+
+
+def _best_offset(above: list[str], below: list[str], expected: float) -> tuple[float, int]:
+    """(score, o): the last `o` lines of `above` are the first `o` of `below`."""
+    best: tuple[float, int] = (0.0, 0)
+    most = min(len(above), len(below), max(2, round(2 * expected)))
+    a = [_normal(line) for line in above[len(above) - most :]]
+    b = [_normal(line) for line in below[:most]]
+    for offset in range(1, most + 1):
+        total = weight = 0.0
+        for t in range(offset):
+            x, y = a[most - offset + t], b[t]
+            w = min(max(len(x), len(y)), 20) + 1
+            if offset > 1 and t in (0, offset - 1):
+                w *= _SEAM_WEIGHT
+            total += w * fuzz.ratio(x, y) / 100
+            weight += w
+        score = total / weight - PRIOR * abs(offset - expected)
+        best = max(best, (score, offset))
+    return best
+
+
+def _join_by_words(above: list[str], below: list[str], expected: float) -> list[str] | None:
+    """Join at the middle of the block of equal words that agrees best with the expected overlap."""
+    reach = round(2 * expected) + 2
+    a = [(i, word) for i, line in enumerate(above[-reach:]) for word in line.split()]
+    b = [(i, word) for i, line in enumerate(below[:reach]) for word in line.split()]
+    words_a, words_b = [_normal(word) for _, word in a], [_normal(word) for _, word in b]
+    matcher = SequenceMatcher(None, words_a, words_b, autojunk=False)
+    per_line = max(1.0, len(a) / max(1, min(reach, len(above))))
+    best: tuple[float, int, int] | None = None
+    for block in matcher.get_matching_blocks():
+        if block.size < 2:
+            continue
+        implied = len(words_a) - block.a + block.b  # words that this block says are common
+        score = 2 * block.size - 0.5 * abs(implied - expected * per_line)
+        if best is None or score > best[0]:
+            best = (score, block.a + block.size // 2, block.b + block.size // 2)
+    if best is None or best[0] <= 0:
+        return None
+    _, at_a, at_b = best
+    row_a, row_b = a[at_a][0], b[at_b][0]
+    before = [word for i, word in a[:at_a] if i == row_a]
+    after = [word for i, word in b[at_b:] if i == row_b]
+    head = above[: max(0, len(above) - reach) + row_a]
+    return [*head, " ".join([*before, *after]), *below[row_b + 1 :]]
+
+
+def _overlap_lines(previous: Chunk | None, chunk: Chunk, line_height: float) -> float:
+    """Lines that two chunks share, by geometry; 0 where they are no vertical neighbours."""
+    if previous is None:
+        return 0.0
+    common = previous.box.intersection(chunk.box)
+    if common.height <= 0 or common.width < 0.5 * min(previous.box.width, chunk.box.width):
+        return 0.0
+    return common.height / line_height
+
+
+def _normal(text: str) -> str:
+    """Lower case, letters and digits only: noise and markup must not decide."""
+    return re.sub(r"[\W_]", "", text.lower()) or text.strip()

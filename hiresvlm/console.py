@@ -1,0 +1,201 @@
+"""Everything that a person sees: progress, warnings and the summary, all on stderr.
+
+stdout belongs to records. It is guarded at the level of the file descriptor, because libraries print
+to it from Python and from C alike.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+    from hiresvlm.report import Report
+
+PLAIN_INTERVAL_S = 60.0
+"""Without a terminal (cron, a log file) one line this often."""
+
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """File names come from strangers: control characters are shown as escapes and move no cursor."""
+    return _UNSAFE.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def guard_stdout() -> int:
+    """Give stdout to the caller alone: a private descriptor for it; everyone else's goes to stderr."""
+    sys.stdout.flush()
+    private = os.dup(1)
+    os.dup2(2, 1)
+    return private
+
+
+class Reporter:
+    """Messages and progress of one command."""
+
+    def __init__(self, *, quiet: bool = False, verbose: bool = False, log_file: str | None = None) -> None:
+        self.verbose = verbose
+        self._quiet = quiet
+        self._console = Console(stderr=True, highlight=False)
+        self._log = logging.getLogger("hiresvlm")
+        self._log.propagate = False
+        self._log.setLevel(logging.INFO)
+        self._log.handlers.clear()
+        self._log.addHandler(logging.NullHandler() if log_file is None else _log_handler(log_file))
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+        self._line_at = time.monotonic() + PLAIN_INTERVAL_S
+
+    def note(self, message: str) -> None:
+        """Something good to know; not shown with -q."""
+        self._log.info(visible(message))
+        if not self._quiet:
+            self._print(message)
+
+    def warn(self, message: str) -> None:
+        self._log.warning(visible(message))
+        self._print(message, "yellow")
+
+    def error(self, message: str, hint: str | None = None) -> None:
+        self._log.error(visible(message))
+        self._print(f"hiresvlm: {message}", "red")
+        if hint:
+            self._print(f"  {hint}")
+
+    def progress(self, report: Report) -> None:
+        """Show where the run is: a bar on a terminal, else a plain line a minute."""
+        if self._quiet:
+            return
+        if self._console.is_terminal:
+            self._bar(report)
+        elif time.monotonic() >= self._line_at:
+            self._line_at = time.monotonic() + PLAIN_INTERVAL_S
+            self._print(_progress_line(report))
+
+    def finish(self, report: Report) -> None:
+        """Take the bar away and print the summary."""
+        self.stop()
+        if not self._quiet:
+            self._summary(report)
+        self._log.info(_progress_line(report))
+
+    def stop(self) -> None:
+        """Leave the terminal as it was found."""
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def _print(self, message: str, style: str | None = None) -> None:
+        self._console.print(visible(message), style=style, markup=False, soft_wrap=True)
+
+    def _bar(self, report: Report) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        if self._progress is None:
+            self._progress = Progress(
+                TextColumn("{task.fields[pages]}"),
+                BarColumn(),
+                TextColumn("{task.fields[speed]}"),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(),
+                console=self._console,
+                transient=True,
+            )
+            self._task = self._progress.add_task("", total=None, pages="", speed="")
+            self._progress.start()
+        assert self._task is not None
+        self._progress.update(
+            self._task,
+            completed=report.done,
+            total=_expected_pages(report),
+            pages=f"{report.done}/{_expected_pages(report) or '?'} pages",
+            speed=_speed(report),
+        )
+
+    def _summary(self, report: Report) -> None:
+        data = report.as_dict()
+        table = Table(title=None, box=None, pad_edge=False, show_header=False)
+        table.add_column(style="bold")
+        table.add_column()
+        for name, value in _summary_rows(report, data):
+            table.add_row(name, visible(value))
+        self._console.print(table)
+        if data["latency_ms"]:
+            times = Table(box=None, pad_edge=False)
+            times.add_column("ms a page")
+            for step in data["latency_ms"]:
+                times.add_column(step, justify="right")
+            for quantile in ("p50", "p95"):
+                times.add_row(quantile, *(f"{v[quantile]:,.0f}" for v in data["latency_ms"].values()))
+            self._console.print(times)
+
+
+def _summary_rows(report: Report, data: dict[str, object]) -> list[tuple[str, str]]:
+    status = report.status
+    pages = f"{status['ok']} ok, {status['partial']} partial, {status['failed']} failed"
+    if report.blank:
+        pages += f", {report.blank} of them blank"
+    earlier = sum(report.earlier.values())
+    if earlier:
+        pages += f"; {earlier} done before"
+    rows = [("pages", pages), ("speed", f"{_speed(report)}, {report.seconds:.1f} s")]
+    if report.requests:
+        mean = report.visual_tokens / report.requests
+        kind = "planned visual tokens" if report.planned else "visual tokens"
+        saved = (
+            f"{report.visual_tokens / report.naive_tokens:.0%} of naive tiling" if report.naive_tokens else ""
+        )
+        rows.append(
+            (
+                "prefill",
+                f"{report.visual_tokens:,} {kind} = {report.requests:,} requests x {mean:,.0f} ({saved})",
+            )
+        )
+    for name, counts in (("warnings", report.warnings), ("failures", report.failures)):
+        if counts:
+            rows.append((name, ", ".join(f"{kind} {n}" for kind, n in sorted(counts.items()))))
+    slowest = data["slowest"]
+    assert isinstance(slowest, list)
+    if len(slowest) > 1:
+        named = (f"{item['source']} p.{item['page']} {item['total_ms'] / 1e3:.1f} s" for item in slowest[:3])
+        rows.append(("slowest", "; ".join(named)))
+    return rows
+
+
+def _progress_line(report: Report) -> str:
+    expected = _expected_pages(report)
+    rest = ""
+    if expected and report.done and expected > report.done:
+        rest = f", about {(expected - report.done) * report.seconds / report.done / 60:.0f} min left"
+    failed = report.status["failed"] + report.status["partial"]
+    return f"{report.done}/{expected or '?'} pages, {failed} failed or partial, {_speed(report)}{rest}"
+
+
+def _expected_pages(report: Report) -> int | None:
+    """Pages of this run: those known, and for documents not yet opened the mean of the others."""
+    if not report.documents_done:
+        return None
+    return round(report.pages_known * report.documents / report.documents_done)
+
+
+def _speed(report: Report) -> str:
+    seconds = max(report.seconds, 1e-9)
+    tokens = "" if report.planned else f", {report.output_tokens / seconds:,.0f} tokens/s"
+    return f"{report.done / seconds:.2f} pages/s{tokens}"
+
+
+def _log_handler(path: str) -> logging.Handler:
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    return handler

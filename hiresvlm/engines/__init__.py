@@ -1,0 +1,131 @@
+"""Engines: images and an instruction in, text out.
+
+An engine knows nothing of pages, files or records. It pulls requests from a `Feed` whenever it has
+room and yields replies in any order, one per request, each with the request's `place`.
+
+To add an engine:
+1. write `engines/x.py` with a class that satisfies `Engine`; import heavy libraries in `__init__`,
+   never at module level, so that `--help`, `plan` and a rerun with nothing to do stay fast;
+2. add a row to `ENGINES`;
+3. the contract test (`tests/test_engines.py`) runs over every row.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from hiresvlm.errors import UsageError
+
+if TYPE_CHECKING:
+    from hiresvlm.datatypes import Reply, Request
+    from hiresvlm.settings import EngineSettings, Settings
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What a record says about the engine; all but `device` are part of the settings digest."""
+
+    name: str
+    model: str | None = None
+    revision: str | None = None
+    quant: str | None = None
+    device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineProfile:
+    """What the chunker must know about an engine. Numbers are measured, the source is in the engine."""
+
+    legible: float
+    """Height of capitals in chunk pixels at which the engine reads without loss."""
+    factor: int = 28
+    """Pixels per visual token and side; chunk sizes are multiples of it."""
+    max_tokens: int = 1280
+    """Visual tokens of one image at most."""
+    counts_tokens: bool = True
+    """False where no language model runs: records then say `planned: true`."""
+
+
+class Feed(Protocol):
+    """Where an engine gets its work."""
+
+    def take(self, n: int, wait: bool) -> list[Request]:
+        """Up to `n` requests. With `wait`, blocks until there is one; an empty list then means the end.
+
+        Without `wait` an empty list means that nothing is ready at present. An engine with work in
+        hand must not wait.
+        """
+        ...
+
+
+class Engine(Protocol):
+    """A loaded engine."""
+
+    info: EngineInfo
+    profile: EngineProfile
+
+    def __init__(self, settings: EngineSettings) -> None:
+        """Load. Raises `errors.EngineLoadError` with a hint when that is impossible."""
+        ...
+
+    @classmethod
+    def describe(cls, settings: EngineSettings) -> tuple[EngineInfo, EngineProfile]:
+        """Identity and profile without loading anything."""
+        ...
+
+    def generate(self, feed: Feed) -> Iterator[Reply]:
+        """Answer every request of the feed exactly once, in any order."""
+        ...
+
+    def close(self) -> None:
+        """Free what was loaded. May be called twice."""
+        ...
+
+
+ENGINES = {
+    "light": "hiresvlm.engines.light:LightEngine",
+    "echo": "hiresvlm.engines.echo:EchoEngine",
+}
+"""Name -> "module:class", imported when first used."""
+
+
+def find(name: str) -> type[Engine]:
+    """The class of an engine. Raises `UsageError` with the nearest name for an unknown one."""
+    try:
+        module, _, cls = ENGINES[name].partition(":")
+    except KeyError:
+        near = difflib.get_close_matches(name, ENGINES, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"engines: {', '.join(sorted(ENGINES))}"
+        raise UsageError(f"there is no engine named {name!r}", hint) from None
+    engine: type[Engine] = getattr(importlib.import_module(module), cls)
+    return engine
+
+
+AUTOMATIC = ("light",)
+"""What `--engine auto` may pick, best first."""
+
+
+def resolve(settings: Settings) -> tuple[Settings, str | None]:
+    """Settings with `auto` replaced by an engine, and the reason for the choice (None: the user chose)."""
+    if settings.engine.name == "auto":
+        name, reason = AUTOMATIC[0], "reads on the CPU, nothing to download"
+    else:
+        name, reason = settings.engine.name, None
+    engine = replace(settings.engine, name=name)
+    _, profile = find(name).describe(engine)
+    chunk = replace(
+        settings.chunk, legible=profile.legible, factor=profile.factor, max_tokens=profile.max_tokens
+    )
+    return replace(settings, engine=engine, chunk=chunk), reason
+
+
+def digests(settings: Settings, automatic: bool) -> list[str]:
+    """Settings digests whose records count as done: the run's own, and those `auto` may have made."""
+    names = [settings.engine.name]
+    if automatic:
+        names += [name for name in AUTOMATIC if name != settings.engine.name]
+    return [settings.digest(find(name).describe(replace(settings.engine, name=name))[0]) for name in names]

@@ -1,0 +1,111 @@
+"""OCR on the CPU: Chinese, English and Japanese with the PP-OCRv6 models in the wheel of `rapidocr`.
+
+Only the model files of that wheel are used, on ONNX Runtime: one session per model is shared by a
+pool of threads, each of which reads one request on one core. Nothing is ever downloaded.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from hiresvlm import layout
+from hiresvlm.datatypes import Failure, FailureKind, Line, Reply, Role, Step, Tokens
+from hiresvlm.engines import EngineInfo, EngineProfile, Feed
+from hiresvlm.errors import EngineLoadError, UsageError
+
+if TYPE_CHECKING:
+    from hiresvlm.datatypes import Request, View
+    from hiresvlm.settings import EngineSettings
+
+MODEL = "PP-OCRv6-small"
+HINT = "install hiresvlm again with its dependencies"
+LEGIBLE = 14.0
+POLL_S = 0.01
+"""How often the feed is asked for more while a slot is free and others are at work."""
+
+
+class LightEngine:
+    """Detects and recognises the lines of text of every view."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self.info, self.profile = self.describe(settings)
+        try:
+            from hiresvlm.engines.light.reader import Reader
+        except ImportError as error:
+            raise EngineLoadError(f"engine light cannot be loaded: {error}", HINT) from error
+        self._reader: Reader | None = Reader()
+        self._slots = settings.slots or len(os.sched_getaffinity(0))
+
+    @classmethod
+    def describe(cls, settings: EngineSettings) -> tuple[EngineInfo, EngineProfile]:
+        """Raises `UsageError` for a model or device that it does not have."""
+        if settings.model not in (None, MODEL):
+            raise UsageError(f"engine light has no model {settings.model!r}", f"its only model is {MODEL}")
+        if settings.device not in ("auto", "cpu"):
+            raise UsageError(f"engine light does not run on {settings.device!r}", "it runs on cpu")
+        try:
+            revision = version("rapidocr")
+        except PackageNotFoundError as error:
+            raise EngineLoadError("engine light needs the package rapidocr", HINT) from error
+        info = EngineInfo("light", MODEL, revision, quant=None, device="cpu")
+        return info, EngineProfile(legible=LEGIBLE, factor=28, max_tokens=1280, counts_tokens=False)
+
+    def generate(self, feed: Feed) -> Iterator[Reply]:
+        """Keeps as many requests in work as there are slots and yields replies as they are ready."""
+        working: set[Future[Reply]] = set()
+        with ThreadPoolExecutor(self._slots, thread_name_prefix="light") as pool:
+            while True:
+                free = self._slots - len(working)
+                requests = feed.take(free, wait=not working) if free else []
+                if not working and not requests:
+                    return
+                working |= {pool.submit(self._answer, request) for request in requests}
+                timeout = POLL_S if len(working) < self._slots else None
+                done, working = wait(working, timeout, FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+
+    def close(self) -> None:
+        """Frees the models."""
+        self._reader = None
+
+    def _answer(self, request: Request) -> Reply:
+        started = time.perf_counter()
+        visual = sum(self._tokens(view) for view in request.views)
+        lines: tuple[Line, ...] = ()
+        failure: Failure | None = None
+        try:
+            lines = self._read(request)
+        except Exception as error:  # a page that cannot be read must not end the run
+            # Only the class: the message of a foreign library may quote the document.
+            message = f"engine light failed: {type(error).__name__}"
+            failure = Failure(Step.ENGINE, FailureKind.ENGINE, message)
+        return Reply(
+            request.place,
+            layout.text(layout.rows(lines)),
+            lines,
+            tokens=Tokens(visual=visual, visual_full=visual, prompt=visual),
+            started=started,
+            finished=time.perf_counter(),
+            failure=failure,
+        )
+
+    def _read(self, request: Request) -> tuple[Line, ...]:
+        """Lines of all views; of a `GLOBAL` view only when there is no other, as it repeats the rest."""
+        if self._reader is None:
+            raise RuntimeError("the engine is closed")
+        numbered = list(enumerate(request.views))
+        detail = [(i, view) for i, view in numbered if view.role is not Role.GLOBAL]
+        lines: list[Line] = []
+        for number, view in detail or numbered:
+            lines += self._reader.read(view.pixels, number)
+        return tuple(lines)
+
+    def _tokens(self, view: View) -> int:
+        height, width = view.pixels.shape[:2]
+        return -(-width // self.profile.factor) * -(-height // self.profile.factor)

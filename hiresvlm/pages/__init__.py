@@ -1,0 +1,160 @@
+"""Document -> pages as rasters: what a person would see, at the size that a plan asks for.
+
+`open_document` sniffs the content (a suffix may lie), opens it once and gives a `Reader`; a reader
+opens one page at a time, and a page renders itself as a gray raster for analysis and as RGB chunks.
+PyMuPDF and Pillow live here and nowhere else, and only in worker processes: MuPDF holds the GIL for
+a whole page and hostile files can crash it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from hiresvlm.datatypes import Caution, CautionKind, Failure, FailureKind, Step
+
+if TYPE_CHECKING:
+    from hiresvlm.chunking.analysis import Gray, PageAnalysis
+    from hiresvlm.datatypes import Chunk, Line, Pixels
+    from hiresvlm.settings import PageSettings
+
+
+class PageError(Exception):
+    """A document or page cannot be shown; carries the typed failure."""
+
+    def __init__(self, kind: FailureKind, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        step = Step.DOCUMENTS if kind in _DOCUMENT_KINDS else Step.PAGES
+        self.failure = Failure(step, kind, message, retryable)
+
+
+_DOCUMENT_KINDS = frozenset(
+    (
+        FailureKind.NOT_FOUND,
+        FailureKind.UNREADABLE,
+        FailureKind.EMPTY,
+        FailureKind.UNSUPPORTED,
+        FailureKind.CORRUPT,
+        FailureKind.ENCRYPTED,
+        FailureKind.NO_PAGES,
+        FailureKind.CHANGED,
+    )
+)
+
+
+class OpenPage(Protocol):
+    """One page of an open document."""
+
+    size: tuple[int, int]
+    """Width and height in page pixels, as displayed: CropBox, rotation and EXIF applied."""
+    rotation: int
+    points: tuple[float, float] | None
+    cautions: tuple[Caution, ...]
+
+    def gray(self, max_pixels: int) -> Gray:
+        """The whole page in luminance, (height, width) uint8, at page pixels or shrunk to `max_pixels`."""
+        ...
+
+    def render(self, chunk: Chunk) -> Pixels:
+        """One chunk in RGB, padded to its canvas. Raises `PageError`."""
+        ...
+
+    def text_layer(self, analysis: PageAnalysis) -> tuple[Line, ...] | None:
+        """Lines of a text layer that can be trusted, boxes in page pixels; None where there is none."""
+        ...
+
+
+class Reader(Protocol):
+    """An open document."""
+
+    pages: int
+    cautions: tuple[Caution, ...]
+
+    def page(self, number: int) -> OpenPage:
+        """Open page `number` (from 1). Raises `PageError`."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@contextmanager
+def open_document(path: str, settings: PageSettings) -> Iterator[Reader]:
+    """Open a document by what it contains. Raises `PageError` with a typed failure."""
+    kind = sniff(path)
+    reader: Reader
+    if kind == "PDF":
+        from hiresvlm.pages.pdf import PdfReader
+
+        reader = PdfReader(path, settings)
+    else:
+        from hiresvlm.pages.image import ImageReader
+
+        reader = ImageReader(path, kind, settings)
+    try:
+        if reader.pages > settings.max_pages:
+            raise PageError(FailureKind.TOO_LARGE, f"{reader.pages} pages; the limit is {settings.max_pages}")
+        wrong = _wrong_suffix(path, kind)
+        if wrong is not None:
+            reader.cautions = (*reader.cautions, wrong)
+        yield reader
+    finally:
+        reader.close()
+
+
+def sniff(path: str) -> str:
+    """Format by content: `PDF` or a Pillow format name. Raises `PageError`."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(1024)
+    except FileNotFoundError:
+        raise PageError(FailureKind.NOT_FOUND, "the file has gone", retryable=True) from None
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}"
+        raise PageError(FailureKind.UNREADABLE, message, retryable=True) from None
+    if not head:
+        raise PageError(FailureKind.EMPTY, "the file is empty", retryable=True)
+    for offset, magic, name in _MAGIC:
+        if head[offset : offset + len(magic)] == magic:
+            return name
+    if b"%PDF-" in head:  # readers accept leading junk
+        return "PDF"
+    suffix = path.rpartition(".")[2].lower()
+    if suffix == "pdf":
+        raise PageError(FailureKind.CORRUPT, "not a PDF: the header is missing")
+    if suffix in _SUFFIX_FORMAT:
+        raise PageError(FailureKind.CORRUPT, f"not a {_SUFFIX_FORMAT[suffix]} image: the header is missing")
+    raise PageError(FailureKind.UNSUPPORTED, "neither a PDF nor a PNG, JPEG, TIFF, WebP, BMP or GIF image")
+
+
+_MAGIC = (
+    (0, b"%PDF-", "PDF"),
+    (0, b"\x89PNG\r\n\x1a\n", "PNG"),
+    (0, b"\xff\xd8\xff", "JPEG"),
+    (0, b"II*\0", "TIFF"),
+    (0, b"MM\0*", "TIFF"),
+    (0, b"II+\0", "TIFF"),
+    (0, b"MM\0+", "TIFF"),
+    (8, b"WEBP", "WEBP"),
+    (0, b"BM", "BMP"),
+    (0, b"GIF8", "GIF"),
+)
+
+_SUFFIX_FORMAT = {
+    "pdf": "PDF",
+    "png": "PNG",
+    "jpg": "JPEG",
+    "jpeg": "JPEG",
+    "tif": "TIFF",
+    "tiff": "TIFF",
+    "webp": "WEBP",
+    "bmp": "BMP",
+    "gif": "GIF",
+}
+
+
+def _wrong_suffix(path: str, kind: str) -> Caution | None:
+    expected = _SUFFIX_FORMAT.get(path.rpartition(".")[2].lower())
+    if expected == kind:
+        return None
+    return Caution(CautionKind.SUFFIX, f"read as {kind}, which is what the file contains")

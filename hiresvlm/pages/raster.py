@@ -1,0 +1,26 @@
+"""Small raster helpers shared by the readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hiresvlm.datatypes import Pixels
+
+
+def on_canvas(pixels: NDArray[np.uint8], size: tuple[int, int], canvas: tuple[int, int]) -> Pixels:
+    """RGB on the chunk's canvas: cut or extended to `size`, then padded right and bottom to `canvas`.
+
+    Gray rasters of shape (height, width) become RGB. Padding repeats the last row and column: that is
+    paper next to a margin, and it shows no second copy of text as a mirror image would.
+    """
+    width, height = size
+    pixels = pixels[:height, :width]
+    if pixels.ndim == 2:
+        pixels = np.broadcast_to(pixels[:, :, None], (*pixels.shape, 3))
+    missing = ((0, canvas[1] - pixels.shape[0]), (0, canvas[0] - pixels.shape[1]), (0, 0))
+    return np.ascontiguousarray(np.pad(pixels, missing, mode="edge"))

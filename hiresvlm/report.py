@@ -1,0 +1,123 @@
+"""What a run did: counts, times and tokens, for the end summary and `--report`."""
+
+from __future__ import annotations
+
+import heapq
+import statistics
+import time
+from array import array
+from dataclasses import dataclass, field
+from typing import Any
+
+from hiresvlm.datatypes import Record, Status
+
+SLOWEST = 5
+"""Pages named in the summary."""
+
+STEPS = ("render", "chunk", "queue", "encode", "prefill", "ttft", "decode", "merge", "total")
+
+
+@dataclass(slots=True)
+class Report:
+    """Filled while a run goes on. Memory: nine numbers a page."""
+
+    began: float = field(default_factory=time.perf_counter)
+    status: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
+    """Pages (and unreadable documents) of this run by status."""
+    earlier: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
+    """Pages that the output held already."""
+    documents: int = 0
+    documents_done: int = 0
+    pages_known: int = 0
+    blank: int = 0
+    requests: int = 0
+    visual_tokens: int = 0
+    naive_tokens: int = 0
+    output_tokens: int = 0
+    planned: bool = False
+    warnings: dict[str, int] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    engine: dict[str, Any] | None = None
+    load_s: float | None = None
+    interrupted: bool = False
+    retried: int = 0
+    """Pages done again because their worker died."""
+    _times: dict[str, array[float]] = field(default_factory=lambda: {s: array("d") for s in STEPS})
+    _slowest: list[tuple[float, str, int]] = field(default_factory=list)
+
+    def add(self, record: Record, requests: int) -> None:
+        """Count one record."""
+        self.status[record["status"]] += 1
+        for name, items in (("warnings", self.warnings), ("failures", self.failures)):
+            for item in record[name]:
+                items[item["kind"]] = items.get(item["kind"], 0) + 1
+        if record["page"] is None:
+            return
+        self.blank += record["blank"]
+        self.requests += requests
+        self.visual_tokens += record["tokens"]["visual"]
+        self.naive_tokens += record["tokens"]["naive"]
+        self.output_tokens += record["tokens"]["output"]
+        self.planned |= record["tokens"]["planned"]
+        for step, value in record["latency_ms"].items():
+            if value is not None:
+                self._times[step].append(value)
+        total = record["latency_ms"]["total"] or 0.0
+        heapq.heappush(self._slowest, (total, record["source"], record["page"]))
+        if len(self._slowest) > SLOWEST:
+            heapq.heappop(self._slowest)
+
+    @property
+    def done(self) -> int:
+        return sum(self.status.values())
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.began
+
+    @property
+    def incomplete(self) -> int:
+        """Pages that failed or lack text, of this run and of earlier ones."""
+        counts = (self.status, self.earlier)
+        return sum(count[kind] for count in counts for kind in (Status.PARTIAL, Status.FAILED))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The summary as JSON: `--report FILE`."""
+        seconds = self.seconds
+        return {
+            "documents": self.documents,
+            "pages": {status.value: count for status, count in self.status.items()},  # type: ignore[attr-defined]
+            "earlier": {status.value: count for status, count in self.earlier.items()},  # type: ignore[attr-defined]
+            "blank": self.blank,
+            "interrupted": self.interrupted,
+            "retried": self.retried,
+            "seconds": round(seconds, 3),
+            "pages_per_s": round(self.done / seconds, 3) if seconds else None,
+            "engine": self.engine,
+            "engine_load_s": None if self.load_s is None else round(self.load_s, 3),
+            "requests": self.requests,
+            "tokens": {
+                "visual": self.visual_tokens,
+                "naive": self.naive_tokens,
+                "output": self.output_tokens,
+                "planned": self.planned,
+            },
+            "latency_ms": {
+                step: {"p50": _quantile(values, 0.5), "p95": _quantile(values, 0.95)}
+                for step, values in self._times.items()
+                if values
+            },
+            "slowest": [
+                {"source": source, "page": page, "total_ms": total}
+                for total, source, page in sorted(self._slowest, reverse=True)
+            ],
+            "warnings": self.warnings,
+            "failures": self.failures,
+        }
+
+
+def _quantile(values: array[float], share: float) -> float:
+    """Nearest-rank quantile."""
+    if share == 0.5:
+        return round(statistics.median_low(values), 1)
+    return round(sorted(values)[min(len(values) - 1, int(share * len(values)))], 1)

@@ -1,0 +1,202 @@
+"""The loop: pages become requests, replies become answers, answers become records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from hiresvlm import answers, tasks
+from hiresvlm.batching import RequestFeed, generate
+from hiresvlm.console import Reporter
+from hiresvlm.datatypes import Document, Failure, Place, PreparedPage, Probe, Reply, Request
+from hiresvlm.engines import Engine
+from hiresvlm.report import Report
+from hiresvlm.run.sink import Sink
+from hiresvlm.run.source import PageSource
+from hiresvlm.settings import Settings
+from hiresvlm.writers.record import Context, PageParts, Timing, document_record, page_record
+
+
+@dataclass(slots=True)
+class _Active:
+    """A page that waits for replies. Its pixels are with the requests, not here."""
+
+    document: Document
+    probe: Probe
+    page: PreparedPage
+    nbytes: int
+    missing: int
+    ready: float
+    replies: list[Reply] = field(default_factory=list)
+
+
+def run(
+    documents: Sequence[Document],
+    settings: Settings,
+    context: Context,
+    sink: Sink,
+    reporter: Reporter,
+    load: Callable[[], Engine],
+    stopped: Callable[[], bool] = lambda: False,
+) -> Report:
+    """Read all documents that the sink does not hold already.
+
+    The engine is loaded when the first request is ready, so never for a run with nothing to ask.
+    `stopped` is looked at often; once true, nothing new is started, what an engine has in hand is
+    finished and written. Raises `OutputError`, `EngineLoadError` and `writers.stream.ReaderGone`.
+    """
+    return _Run(documents, settings, context, sink, reporter, load, stopped).go()
+
+
+class _Run:
+    def __init__(
+        self,
+        documents: Sequence[Document],
+        settings: Settings,
+        context: Context,
+        sink: Sink,
+        reporter: Reporter,
+        load: Callable[[], Engine],
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._settings = settings
+        self._context = context
+        self._sink = sink
+        self._reporter = reporter
+        self._load = load
+        self._stopped = stopped
+        self._report = Report(documents=len(documents))
+        self._active: dict[tuple[int, int], _Active] = {}
+        self._begun: dict[tuple[int, int], float] = {}
+        self._requests: list[Request] = []
+        self._waiting_bytes = 0
+        self._source = PageSource(
+            documents,
+            settings,
+            sink,
+            self._report,
+            ready=self._page_ready,
+            unreadable=self._unreadable,
+            started=self._page_started,
+            waiting_bytes=lambda: self._waiting_bytes,
+            verbose=reporter.verbose,
+        )
+
+    def go(self) -> Report:
+        feed = RequestFeed(self._more_requests)
+        try:
+            if feed.any():
+                engine = self._loaded()
+                try:
+                    for reply in generate(engine, feed):
+                        self._reply(reply)
+                finally:
+                    engine.close()
+        finally:
+            left = self._source.left or bool(self._source.unfinished)
+            self._source.close()
+        self._report.interrupted = left
+        return self._report
+
+    # ------------------------------------------------------------------- documents -> requests
+
+    def _more_requests(self, wait: bool) -> list[Request] | None:
+        """Requests of the pages that got ready; None at the end. Waits for one if asked to."""
+        while True:
+            if self._stopped():
+                return None
+            more = self._source.step(wait and not self._requests)
+            self._reporter.progress(self._report)
+            if self._requests:
+                given, self._requests = self._requests, []
+                return given
+            if not more:
+                return None
+            if not wait:
+                return []
+
+    def _page_started(self, place: Place) -> None:
+        self._begun.setdefault((place.document, place.page), time.perf_counter())
+
+    def _page_ready(self, document: Document, probe: Probe, page: PreparedPage) -> None:
+        place = page.place
+        asked = tasks.requests(page, self._settings.task) if page.failure is None else []
+        active = _Active(document, probe, page.without_pixels(), page.nbytes, len(asked), time.perf_counter())
+        if not asked:
+            self._finish(active)
+            return
+        self._active[place.document, place.page] = active
+        self._waiting_bytes += active.nbytes
+        self._requests += asked
+
+    def _unreadable(self, document: Document, sha256: str | None, failure: Failure) -> None:
+        record = document_record(document, sha256, failure, self._context)
+        self._sink.write(document, record)
+        self._report.add(record, 0)
+        self._report.documents_done += 1
+        self._sink.document_done(document, sha256, changed=True)
+
+    # ----------------------------------------------------------------------- replies -> records
+
+    def _loaded(self) -> Engine:
+        began = time.perf_counter()
+        engine = self._load()
+        self._report.load_s = time.perf_counter() - began
+        return engine
+
+    def _reply(self, reply: Reply) -> None:
+        place = reply.place.document, reply.place.page
+        active = self._active[place]
+        active.replies.append(reply)
+        active.missing -= 1
+        if active.missing == 0:
+            del self._active[place]
+            self._waiting_bytes -= active.nbytes
+            self._finish(active)
+            self._reporter.progress(self._report)
+
+    def _finish(self, active: _Active) -> None:
+        """Merge a page whose replies are complete and write its record."""
+        place = active.page.place
+        began = time.perf_counter()
+        answer = answers.merge(active.page, active.replies)
+        merged = time.perf_counter()
+        timing = _timing(active)
+        timing.merge = (merged - began) * 1e3
+        timing.total = (time.perf_counter() - self._begun.pop((place.document, place.page))) * 1e3
+        parts = PageParts(active.document, active.probe, active.page, answer, active.replies, timing)
+        record = page_record(parts, self._context)
+        self._sink.write(active.document, record)
+        self._report.add(record, len(active.replies))
+        if self._source.finished(place):
+            self._sink.document_done(active.document, active.probe.sha256, changed=True)
+
+
+def _timing(active: _Active) -> Timing:
+    """Times of a page from its worker and its replies; None for what its engine does not know."""
+    page, replies = active.page, active.replies
+    timing = Timing(render=page.render_ms, chunk=page.chunk_ms)
+    if not replies:
+        return timing
+    first = min(replies, key=lambda reply: reply.started)
+    timing.queue = max(0.0, first.started - active.ready) * 1e3
+    timing.encode = _total([reply.encode_ms for reply in replies])
+    timing.prefill = _total([reply.prefill_ms for reply in replies])
+    timing.ttft = first.ttft_ms
+    timing.decode = _covered([(reply.started, reply.finished) for reply in replies]) * 1e3
+    return timing
+
+
+def _total(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _covered(spans: list[tuple[float, float]]) -> float:
+    """Length of the union of time spans: a page that holds two slots at once is not counted twice."""
+    total, end = 0.0, float("-inf")
+    for start, finish in sorted(spans):
+        total += max(0.0, finish - max(start, end))
+        end = max(end, finish)
+    return total

@@ -1,0 +1,111 @@
+"""Where records go, and what is done already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hiresvlm.datatypes import Document, Record, Status
+from hiresvlm.writers import Entry, Journal, Key, Stream, TextFiles
+from hiresvlm.writers.journal import FileState
+
+
+class Sink:
+    """Journal, stream and text files behind one face. Any of them may be absent.
+
+    `digests` are the settings digests whose records count as done: the run's own first, then those of
+    other engines that `--engine auto` may have picked before.
+    """
+
+    def __init__(
+        self,
+        digests: Sequence[str],
+        *,
+        journal: Journal | None = None,
+        stream: Stream | None = None,
+        texts: TextFiles | None = None,
+        retry_errors: bool = False,
+    ) -> None:
+        self._digests = digests
+        self._journal = journal
+        self._stream = stream
+        self._texts = texts
+        self._retry_errors = retry_errors
+        self._page_counts: dict[tuple[str, str | None], int] = {}
+        self.used_other_digest = False
+        """Some finished pages were made by another engine."""
+        if journal is not None:
+            for key, entry in journal.entries.items():
+                if entry.pages is not None:
+                    self._page_counts[key.key, key.sha256] = entry.pages
+
+    def known_hash(self, document: Document) -> tuple[bool, str | None]:
+        """Whether a document of this name, size and time was seen before, and its hash."""
+        if self._journal is None:
+            return False, None
+        state = document.key, FileState(document.size, document.mtime_ns)
+        return state in self._journal.hashes, self._journal.hashes.get(state)
+
+    def page_count(self, document: Document, sha256: str | None) -> int | None:
+        """Pages of a document as an earlier record says."""
+        return self._page_counts.get((document.key, sha256))
+
+    def status(self, document: Document, sha256: str | None, page: int | None) -> Status | None:
+        """Status of a page that need not be done again, else None."""
+        entry = self._entry(document, sha256, page)
+        if entry is None or (self._retry_errors and entry[1].status != Status.OK):
+            return None
+        return Status(entry[1].status)
+
+    def expect(self, document: Document, pages: Sequence[int]) -> None:
+        """Announce the records of a document that will be written; page 0: one for the whole."""
+        if self._stream is not None:
+            self._stream.expect(document.number, pages)
+
+    def write(self, document: Document, record: Record) -> None:
+        """Write one record. Raises `OutputError` or `ReaderGone`."""
+        if self._journal is not None:
+            self._journal.append(record)
+        if self._stream is not None:
+            self._stream.write(document.number, record["page"] or 0, record)
+
+    def document_done(self, document: Document, sha256: str | None, *, changed: bool) -> None:
+        """Render the text file of a document whose selected pages are all written."""
+        if self._texts is None or self._journal is None:
+            return
+        if not changed and self._texts.exists(document):
+            return
+        pages = [None, *range(1, (self.page_count(document, sha256) or 0) + 1)]
+        found = [e[0] for page in pages if (e := self._entry(document, sha256, page)) is not None]
+        if len(found) > 1 and found[0].page is None:
+            del found[0]  # it could not be read once, and now it can
+        self._texts.write(document, [self._journal.read(key) for key in found])
+
+    def learn(self, document: Document, sha256: str | None, pages: int) -> None:
+        """Remember a page count that a probe found."""
+        self._page_counts[document.key, sha256] = pages
+
+    def sync(self) -> None:
+        if self._journal is not None:
+            self._journal.sync()
+
+    def finish(self, *, clean: bool) -> None:
+        """The run is over; a clean one leaves the journal sorted, one record per key."""
+        if self._stream is not None:
+            self._stream.flush()
+        if self._journal is not None and clean:
+            self._journal.finish()
+
+    def close(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+
+    def _entry(self, document: Document, sha256: str | None, page: int | None) -> tuple[Key, Entry] | None:
+        if self._journal is None:
+            return None
+        for number, digest in enumerate(self._digests):
+            key = Key(document.key, sha256, page, digest)
+            entry = self._journal.entries.get(key)
+            if entry is not None:
+                self.used_other_digest |= number > 0
+                return key, entry
+        return None

@@ -1,0 +1,205 @@
+"""One JSON object per page. The schema is `record.schema.json` beside this file; a test compares them."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from hiresvlm import __version__
+from hiresvlm.datatypes import (
+    Answer,
+    Box,
+    Caution,
+    Document,
+    Failure,
+    PreparedPage,
+    Probe,
+    Record,
+    Reply,
+    Status,
+    Tokens,
+)
+from hiresvlm.engines import EngineInfo, EngineProfile
+
+SCHEMA = 1
+"""Rises only when a reader of older records would break."""
+
+
+class Key(NamedTuple):
+    """Identity of a record: the last one of a key wins."""
+
+    key: str
+    """Path relative to its PATH argument."""
+    sha256: str | None
+    page: int | None
+    settings: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What all records of a run share."""
+
+    run: str
+    task: str
+    engine: EngineInfo
+    profile: EngineProfile
+    settings: str
+    naive_tokens: int
+    keep_chunks: bool = False
+
+
+@dataclass(slots=True)
+class Timing:
+    """Milliseconds of one page; None where a step did not run."""
+
+    render: float | None = None
+    chunk: float | None = None
+    queue: float | None = None
+    encode: float | None = None
+    prefill: float | None = None
+    ttft: float | None = None
+    decode: float | None = None
+    merge: float | None = None
+    total: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PageParts:
+    """Everything a page's record is made of."""
+
+    document: Document
+    probe: Probe
+    page: PreparedPage
+    answer: Answer
+    replies: Sequence[Reply] = ()
+    timing: Timing = field(default_factory=Timing)
+
+
+def page_record(parts: PageParts, context: Context) -> Record:
+    """The record of one page, in the order of the contract."""
+    page, answer, replies = parts.page, parts.answer, parts.replies
+    plan = page.plan
+    by_request = {reply.place.request: reply for reply in replies}
+    tokens = sum((reply.tokens for reply in replies), Tokens())
+    from_layer = page.layer is not None
+    planned = from_layer or not context.profile.counts_tokens
+    visual = plan.tokens(context.profile.factor) if planned and plan is not None and not from_layer else 0
+    record = _head(parts.document, parts.probe.sha256, context, "page", answer.status)
+    record |= {
+        "page": page.place.page,
+        "pages": page.place.pages,
+        "blank": page.blank,
+        "size": list(page.size) if page.failure is None else None,
+        "rotation": page.rotation,
+        "points": None if page.points is None else [round(side, 1) for side in page.points],
+        "text": answer.text,
+        "text_format": "plain",
+        "lines": [
+            {
+                "text": line.text,
+                "box": _box(line.box),
+                "confidence": None if line.confidence is None else round(line.confidence, 4),
+                "chunk": line.chunk,
+            }
+            for line in answer.lines
+        ],
+        "confidence": None if answer.confidence is None else round(answer.confidence, 4),
+        "chunks": [
+            {
+                "id": number,
+                "role": chunk.role.value,
+                "box": _box(chunk.box),
+                "scale": round((chunk.scale[0] * chunk.scale[1]) ** 0.5, 4),
+                "visual_tokens": chunk.tokens(context.profile.factor),
+                "output_tokens": reply.tokens.output if reply is not None else None,
+                "stop": reply.stop.value if reply is not None else None,
+            }
+            for number, chunk in enumerate(plan.chunks if plan is not None and not from_layer else ())
+            for reply in (by_request.get(0 if plan is not None and plan.joint else number),)
+        ],
+        "tokens": {
+            "visual": visual if planned else tokens.visual,
+            "visual_full": visual if planned else tokens.visual_full,
+            "prompt": visual if planned else tokens.prompt,
+            "output": tokens.output,
+            "naive": context.naive_tokens,
+            "planned": planned,
+        },
+        "latency_ms": {
+            step: None if value is None else round(value, 1) for step, value in asdict(parts.timing).items()
+        },
+        "engine": asdict(EngineInfo("text-layer") if from_layer else context.engine),
+        "warnings": _cautions((*parts.probe.cautions, *answer.cautions)),
+        "failures": _failures(answer.failures),
+    }
+    if context.keep_chunks:
+        record["replies"] = [{"request": r.place.request, "text": r.text} for r in replies]
+    return record
+
+
+def document_record(document: Document, sha256: str | None, failure: Failure, context: Context) -> Record:
+    """The one record of a document that cannot be read."""
+    record = _head(document, sha256, context, "document", Status.FAILED)
+    return record | {
+        "page": None,
+        "pages": None,
+        "text": "",
+        "text_format": "plain",
+        "lines": [],
+        "warnings": [],
+        "failures": _failures((failure,)),
+    }
+
+
+def key_of(record: Record) -> Key:
+    """Key of a record that was read from a file. Raises `KeyError` when it is not one of ours."""
+    return Key(record["key"], record["sha256"], record["page"], record["settings"])
+
+
+# Valid JSON, but not fit for a terminal or a line-based tool: C1 controls and DEL move the cursor,
+# U+2028 and U+2029 end a line for some readers, lone surrogates cannot be written as UTF-8.
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def dumps(record: Record) -> bytes:
+    """One line of UTF-8 JSON, newline included; no raw newline inside."""
+    text = json.dumps(record, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return text.encode("utf-8") + b"\n"
+
+
+def _head(document: Document, sha256: str | None, context: Context, scope: str, status: Status) -> Record:
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "run": context.run,
+        "finished": now,
+        "task": context.task,
+        "scope": scope,
+        "source": document.source,
+        "key": document.key,
+        "sha256": sha256,
+        "file": {"bytes": document.size, "mtime_ns": document.mtime_ns},
+        "settings": context.settings,
+        "status": status.value,
+    }
+
+
+def _box(box: Box | None) -> list[float] | None:
+    return None if box is None else [round(side, 1) for side in box]
+
+
+def _cautions(cautions: Sequence[Caution]) -> list[Record]:
+    return [{"kind": c.kind.value, "message": c.message} for c in dict.fromkeys(cautions)]
+
+
+def _failures(failures: Sequence[Failure]) -> list[Record]:
+    return [
+        {"step": f.step.value, "kind": f.kind.value, "retryable": f.retryable, "message": f.message}
+        for f in failures
+    ]
