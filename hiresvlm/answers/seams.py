@@ -66,7 +66,7 @@ def _best_offset(above: list[str], below: list[str], expected: float) -> tuple[f
         total = weight = 0.0
         for t in range(offset):
             x, y = a[most - offset + t], b[t]
-            w = min(max(len(x), len(y)), 20) + 1
+            w: float = min(max(len(x), len(y)), 20) + 1
             if offset > 1 and t in (0, offset - 1):
                 w *= _SEAM_WEIGHT
             total += w * fuzz.ratio(x, y) / 100

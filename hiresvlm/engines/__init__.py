@@ -4,7 +4,7 @@ An engine knows nothing of pages, files or records. It pulls requests from a `Fe
 room and yields replies in any order, one per request, each with the request's `place`.
 
 To add an engine:
-1. write `engines/x.py` with a class that satisfies `Engine`; import heavy libraries in `__init__`,
+1. write `engines/x.py` with a class that satisfies `Loadable`; import heavy libraries in `__init__`,
    never at module level, so that `--help`, `plan` and a rerun with nothing to do stay fast;
 2. add a row to `ENGINES`;
 3. the contract test (`tests/test_engines.py`) runs over every row.
@@ -68,6 +68,18 @@ class Engine(Protocol):
     info: EngineInfo
     profile: EngineProfile
 
+    def generate(self, feed: Feed) -> Iterator[Reply]:
+        """Answer every request of the feed exactly once, in any order."""
+        ...
+
+    def close(self) -> None:
+        """Free what was loaded. May be called twice."""
+        ...
+
+
+class Loadable(Engine, Protocol):
+    """An engine class: what a row of `ENGINES` names."""
+
     def __init__(self, settings: EngineSettings) -> None:
         """Load. Raises `errors.EngineLoadError` with a hint when that is impossible."""
         ...
@@ -75,14 +87,6 @@ class Engine(Protocol):
     @classmethod
     def describe(cls, settings: EngineSettings) -> tuple[EngineInfo, EngineProfile]:
         """Identity and profile without loading anything."""
-        ...
-
-    def generate(self, feed: Feed) -> Iterator[Reply]:
-        """Answer every request of the feed exactly once, in any order."""
-        ...
-
-    def close(self) -> None:
-        """Free what was loaded. May be called twice."""
         ...
 
 
@@ -93,7 +97,7 @@ ENGINES = {
 """Name -> "module:class", imported when first used."""
 
 
-def find(name: str) -> type[Engine]:
+def find(name: str) -> type[Loadable]:
     """The class of an engine. Raises `UsageError` with the nearest name for an unknown one."""
     try:
         module, _, cls = ENGINES[name].partition(":")
@@ -101,7 +105,7 @@ def find(name: str) -> type[Engine]:
         near = difflib.get_close_matches(name, ENGINES, n=1)
         hint = f"did you mean {near[0]}?" if near else f"engines: {', '.join(sorted(ENGINES))}"
         raise UsageError(f"there is no engine named {name!r}", hint) from None
-    engine: type[Engine] = getattr(importlib.import_module(module), cls)
+    engine: type[Loadable] = getattr(importlib.import_module(module), cls)
     return engine
 
 

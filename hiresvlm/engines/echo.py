@@ -13,7 +13,7 @@ from hiresvlm.datatypes import Reply, Tokens
 from hiresvlm.engines import EngineInfo, EngineProfile, Feed
 
 if TYPE_CHECKING:
-    from hiresvlm.datatypes import Request, View
+    from hiresvlm.datatypes import Request
     from hiresvlm.settings import EngineSettings
 
 
@@ -37,17 +37,14 @@ class EchoEngine:
 
     def _answer(self, request: Request) -> Reply:
         started = time.perf_counter()
-        visual = sum(self._tokens(view) for view in request.views)
+        sizes = [(int(view.pixels.shape[1]), int(view.pixels.shape[0])) for view in request.views]
+        shown = zip(request.views, sizes, strict=True)
+        factor = self.profile.factor
+        visual = sum(-(-width // factor) * -(-height // factor) for width, height in sizes)
         return Reply(
             request.place,
-            "\n".join(
-                f"[{view.role} {view.pixels.shape[1]}x{view.pixels.shape[0]}]" for view in request.views
-            ),
+            "\n".join(f"[{view.role} {width}x{height}]" for view, (width, height) in shown),
             tokens=Tokens(visual=visual, visual_full=visual, prompt=visual),
             started=started,
             finished=time.perf_counter(),
         )
-
-    def _tokens(self, view: View) -> int:
-        height, width = view.pixels.shape[:2]
-        return -(-width // self.profile.factor) * -(-height // self.profile.factor)

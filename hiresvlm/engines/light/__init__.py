@@ -6,9 +6,10 @@ pool of threads, each of which reads one request on one core. Nothing is ever do
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -76,36 +77,42 @@ class LightEngine:
 
     def _answer(self, request: Request) -> Reply:
         started = time.perf_counter()
-        visual = sum(self._tokens(view) for view in request.views)
-        lines: tuple[Line, ...] = ()
+        texts: list[str] = []
+        lines: list[Line] = []
         failure: Failure | None = None
         try:
-            lines = self._read(request)
-        except Exception as error:  # a page that cannot be read must not end the run
+            for number, view in _readable(request.views):
+                rows = layout.rows(self._read(view, number))
+                texts.append(layout.text(rows))
+                lines += itertools.chain.from_iterable(rows)
+        except Exception as error:  # one view that cannot be read must not end the run
             # Only the class: the message of a foreign library may quote the document.
             message = f"engine light failed: {type(error).__name__}"
             failure = Failure(Step.ENGINE, FailureKind.ENGINE, message)
+        visual = sum(_tokens(view, self.profile.factor) for view in request.views)
         return Reply(
             request.place,
-            layout.text(layout.rows(lines)),
-            lines,
-            tokens=Tokens(visual=visual, visual_full=visual, prompt=visual),
+            "\n".join(text for text in texts if text),
+            tuple(lines),
+            Tokens(visual=visual, visual_full=visual, prompt=visual),
             started=started,
             finished=time.perf_counter(),
             failure=failure,
         )
 
-    def _read(self, request: Request) -> tuple[Line, ...]:
-        """Lines of all views; of a `GLOBAL` view only when there is no other, as it repeats the rest."""
+    def _read(self, view: View, number: int) -> list[Line]:
         if self._reader is None:
             raise RuntimeError("the engine is closed")
-        numbered = list(enumerate(request.views))
-        detail = [(i, view) for i, view in numbered if view.role is not Role.GLOBAL]
-        lines: list[Line] = []
-        for number, view in detail or numbered:
-            lines += self._reader.read(view.pixels, number)
-        return tuple(lines)
+        return self._reader.read(view.pixels, number)
 
-    def _tokens(self, view: View) -> int:
-        height, width = view.pixels.shape[:2]
-        return -(-width // self.profile.factor) * -(-height // self.profile.factor)
+
+def _readable(views: Sequence[View]) -> list[tuple[int, View]]:
+    """Numbered views, without the global ones where others show the same in detail."""
+    numbered = list(enumerate(views))
+    return [(i, view) for i, view in numbered if view.role is not Role.GLOBAL] or numbered
+
+
+def _tokens(view: View, factor: int) -> int:
+    """What a vision-language model would spend on a view."""
+    height, width = view.pixels.shape[:2]
+    return -(-int(width) // factor) * -(-int(height) // factor)

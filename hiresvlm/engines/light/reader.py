@@ -50,7 +50,7 @@ class Reader:
 
 
 def _session(name: str) -> onnxruntime.InferenceSession:
-    """A session of one thread for a model of the wheel. `rapidocr` itself is not imported: it may download."""
+    """A session of one thread. `rapidocr` itself is not imported, only found: it might download."""
     spec = importlib.util.find_spec("rapidocr")
     if spec is None or spec.origin is None:
         raise EngineLoadError("engine light needs the package rapidocr", "pip install rapidocr==3.10.0")

@@ -1,0 +1,100 @@
+"""What benchmarks share: one run over some files with a loaded engine, tables, the JSON line."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import typer
+
+from hiresvlm import engines
+from hiresvlm.chunking import naive_tokens
+from hiresvlm.console import Reporter
+from hiresvlm.datatypes import Record
+from hiresvlm.documents import expand
+from hiresvlm.engines import Engine
+from hiresvlm.run import Sink, run
+from hiresvlm.settings import Settings
+from hiresvlm.writers import Journal
+from hiresvlm.writers.record import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Records of one run in source and page order, and its wall time without loading the engine."""
+
+    records: list[Record]
+    seconds: float
+
+    def text(self, source: str) -> str:
+        """Text of one document, pages joined."""
+        return "\n".join(record["text"] for record in self.records if record["source"] == source)
+
+
+class Bench:
+    """An engine that stays loaded over several runs."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, _ = engines.resolve(settings)
+        self._class = engines.find(self._settings.engine.name)
+        self._engine = self._class(self._settings.engine)
+
+    def read(self, paths: Sequence[str], strategy: str = "auto") -> Result:
+        """Run the whole tool over files, as `hiresvlm ocr -o` would."""
+        settings = replace(self._settings, chunk=replace(self._settings.chunk, strategy=strategy))
+        info, profile = self._class.describe(settings.engine)
+        context = Context("bench", "ocr", info, profile, settings.digest(info), naive_tokens(profile.factor))
+        with tempfile.TemporaryDirectory() as folder:
+            journal = Journal(os.path.join(folder, "out.jsonl"))
+            sink = Sink([context.settings], journal=journal)
+            began = time.perf_counter()
+            run(expand(paths), settings, context, sink, Reporter(quiet=True), self._kept)
+            seconds = time.perf_counter() - began
+            records = [journal.read(key) for key in journal.entries]
+            sink.close()
+        records.sort(key=lambda record: (record["source"], record["page"] or 0))
+        return Result(records, seconds)
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def _kept(self) -> Engine:
+        return _KeptOpen(self._engine)
+
+
+class _KeptOpen:
+    """The loaded engine, with a `close` that does nothing: the next run uses it again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.info, self.profile, self.generate = engine.info, engine.profile, engine.generate
+
+    def close(self) -> None:
+        """Left to `Bench.close`."""
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table with aligned columns; numbers to the right."""
+    cells = [list(columns), *[[_cell(value) for value in row] for row in rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(columns))]
+    for row in cells:
+        first, *rest = (
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        typer.echo("  ".join((first, *rest)).rstrip())
+
+
+def json_line(what: str, result: Mapping[str, Any]) -> None:
+    """The last line of a benchmark, for machines."""
+    typer.echo(json.dumps({"bench": what, **result}, ensure_ascii=False))
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
