@@ -199,3 +199,7 @@ def run_pages(
 
 def pixels(image: Image.Image) -> np.ndarray:
     return np.asarray(image.convert("RGB"))
+
+
+def blank_pixels(width: int, height: int) -> np.ndarray:
+    return np.full((height, width, 3), 255, np.uint8)

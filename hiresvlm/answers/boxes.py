@@ -96,7 +96,7 @@ def _joined(a: Line, b: Line, chunks: Sequence[Chunk]) -> Line | None:
         a, b = b, a
     assert a.box is not None
     assert b.box is not None
-    slack = 0.5 * min(a.box.height, b.box.height)
+    slack = 0.25 * min(a.box.height, b.box.height)
     continues = b.box.x0 > a.box.x0 + slack and b.box.x1 > a.box.x1 + slack
     side_by_side = chunks[a.chunk].box.x1 < chunks[b.chunk].box.x1
     if not (continues and side_by_side):

@@ -15,10 +15,11 @@ from rapidfuzz import fuzz
 
 from hiresvlm.datatypes import Chunk
 
-ACCEPT = 0.55
-"""Least score of an offset."""
+ACCEPT = 0.4
+"""Least score of an offset. An overlap is there by construction, so a weak agreement at the expected
+place is better than none: 0.55 leaves 7 % of the seams doubled at 8 % noise, 0.4 leaves 1 %."""
 
-PRIOR = 0.04
+PRIOR = 0.08
 """Cost of each line between an offset and the one that geometry expects."""
 
 _SEAM_WEIGHT = 0.3
