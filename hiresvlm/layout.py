@@ -12,17 +12,23 @@ Pure geometry, in four steps:
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import bisect
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from hiresvlm.datatypes import Line
+from hiresvlm.datatypes import Box, Line
 
 MAX_SLOPE = 0.05
 """About 3 degrees: pages that are more askew are turned before they come here."""
 SLOPE_STEP = 0.0025
-TOUCHING = 0.9
+CHANCE = 0.15
+"""A slope is believed when this share of the boxes lines up better than without."""
+TALL = 2.0
+"""A box this many times higher than wide holds vertical text."""
+TOUCHING = 0.5
 """Segments of a row closer than this (in em) belong to one run."""
 PROSE_ROWS = 4
 """A column of prose has at least so many rows..."""
@@ -32,6 +38,10 @@ PROSE_FILL = 0.75
 """...its median row fills so much of its width..."""
 PROSE_PITCH = 2.2
 """...and the median distance of its rows is at most this (in em)."""
+FAR = 3.0
+"""A line this far (in pitches) from the rest of its column is not part of it."""
+SIDE_BY_SIDE = 0.3
+"""Items of a row overlap by at most this share of the narrower one."""
 MARGIN_DRIFT = 1.0
 """Rows that start within this (in em) share a left margin."""
 
@@ -46,30 +56,28 @@ class _Item:
     y: float
     """Centre."""
     em: float
+    vertical: bool
+    """Runs down or up the page."""
 
     @property
     def width(self) -> float:
         return self.x1 - self.x0
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
-    """A column of prose."""
-
-    x0: float
-    x1: float
-    rows: list[_Item]
-
-
 def rows(lines: Sequence[Line]) -> list[list[Line]]:
     """Lines in reading order, those side by side in one row, each row from left to right.
 
-    The order of `lines` does not matter, except among those without a box: they come last, as given.
+    After what runs across the page comes what runs down it, from right to left as in a Chinese or
+    Japanese book. The order of `lines` does not matter, except among those without a box: they come
+    last, as given.
     """
     slope = _slope(lines)
-    items = sorted((_item(line, slope) for line in lines if line.box is not None), key=_order)
-    boxed = [[line for run in row for line in run.lines] for row in _read(_runs(items))]
-    return boxed + [[line] for line in lines if line.box is None]
+    items = sorted((_item(line, line.box, slope) for line in lines if line.box is not None), key=_order)
+    across = _read(_runs([item for item in items if not item.vertical]))
+    down = sorted((item for item in items if item.vertical), key=lambda item: (-item.x1, *_order(item)))
+    ordered = [[line for run in row for line in run.lines] for row in across]
+    ordered += [item.lines for item in down]
+    return ordered + [[line] for line in lines if line.box is None]
 
 
 def text(rows: Sequence[Sequence[Line]]) -> str:
@@ -81,15 +89,17 @@ def text(rows: Sequence[Sequence[Line]]) -> str:
 
 
 def _slope(lines: Sequence[Line]) -> float:
-    """Rise of the baselines per pixel to the right.
+    """Fall of the baselines per pixel to the right.
 
-    Rows alone can mislead (with two far columns, each label also lines up with its neighbour's
-    amount), so left and right margins, which lean by the same angle, have a say too.
+    Rows alone can mislead (of two far columns, each label may line up with its neighbour's amount), so
+    left and right margins, which lean by the same angle, have a say too.
     """
     boxes = sorted(line.box for line in lines if line.box is not None)
     if len(boxes) < 3:
         return 0.0
-    tolerance = 0.35 * median(min(box.width, box.height) for box in boxes)
+    # Skew makes the boxes of long lines higher, so the em is taken from the lower ones.
+    em = sorted(min(box.width, box.height) for box in boxes)[len(boxes) // 4]
+    tolerance = 0.2 * em + 1e-6
     middles = [((box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2) for box in boxes]
 
     def agreement(slope: float) -> float:
@@ -101,36 +111,30 @@ def _slope(lines: Sequence[Line]) -> float:
         return sum(_crowding(values, tolerance) for values in projections)
 
     steps = round(MAX_SLOPE / SLOPE_STEP)
-    straight = agreement(0.0)
+    # From small to large: of equals, max() takes the first.
     slopes = sorted((i * SLOPE_STEP for i in range(-steps, steps + 1)), key=lambda slope: (abs(slope), slope))
     best = max(slopes, key=agreement)
-    # A few chance agreements are no skew.
-    return best if agreement(best) > 1.1 * straight + 1 else 0.0
+    # Some pairs line up by chance at any slope.
+    return best if agreement(best) > agreement(0.0) + 1 + CHANCE * len(boxes) else 0.0
 
 
 def _crowding(values: list[float], tolerance: float) -> float:
     """How closely values stand together: 1 for each pair of neighbours that are equal."""
     values.sort()
-    gaps = (b - a for a, b in zip(values, values[1:], strict=False))
+    gaps = (b - a for a, b in itertools.pairwise(values))
     return sum(1 - gap / tolerance for gap in gaps if gap < tolerance)
 
 
 # ------------------------------------------------------------------------------------------- runs
 
 
-def _item(line: Line, slope: float) -> _Item:
-    box = line.box
-    assert box is not None
-    middle = (box.y0 + box.y1) / 2 - slope * (box.x0 + box.x1) / 2
+def _item(line: Line, box: Box, slope: float) -> _Item:
+    y = (box.y0 + box.y1) / 2 - slope * (box.x0 + box.x1) / 2
     # The upright box around a leaning line is higher than the line.
     height = max(box.height - abs(slope) * box.width, box.height / 2)
-    return _Item(
-        [line],
-        box.x0 + slope * middle,
-        box.x1 + slope * middle,
-        middle,
-        max(1e-6, min(height, box.width) if height > 2 * box.width else height),
-    )
+    vertical = height > TALL * box.width and len(line.text) > 1
+    em = box.width if vertical else height
+    return _Item([line], box.x0 + slope * y, box.x1 + slope * y, y, max(em, 1e-6), vertical)
 
 
 def _order(item: _Item) -> tuple[float, float, float, float, str, int, float]:
@@ -156,7 +160,7 @@ def _runs(items: list[_Item]) -> list[_Item]:
 
 
 def _copy(item: _Item) -> _Item:
-    return _Item(list(item.lines), item.x0, item.x1, item.y, item.em)
+    return _Item(list(item.lines), item.x0, item.x1, item.y, item.em, item.vertical)
 
 
 # ---------------------------------------------------------------------------------------- columns
@@ -177,44 +181,23 @@ def _read(items: list[_Item]) -> list[list[_Item]]:
 
 
 def _split(items: list[_Item]) -> list[list[_Item]]:
-    """Above, left of, right of and below the first gutter between columns of prose; or all as one."""
-    columns = _columns(items)
-    for left, right in zip(columns, columns[1:], strict=False):
-        gutter = (left.x1 + right.x0) / 2
-        top = max(left.rows[0].y, right.rows[0].y)
-        bottom = min(left.rows[-1].y, right.rows[-1].y)
-        if gutter <= left.x0 or bottom <= top:
+    """Above, left of, right of and below a gutter between columns of prose; or all as one region."""
+    groups = _margins(items)
+    for number in range(1, len(groups)):
+        right = groups[number]
+        margin = min(item.x0 for item in right)
+        if not _is_prose(right):
             continue
-        crossing = [i.y for i in items if i.x0 < gutter - i.em / 2 and i.x1 > gutter + i.em / 2]
-        # The longest stretch between lines that cross the gutter.
-        edges = [float("-inf"), *crossing, float("inf")]
-        stretches = [
-            (start, end, min(_within(left, start, end), _within(right, start, end)))
-            for start, end in zip(edges, edges[1:], strict=False)
-        ]
-        start, end, count = max(stretches, key=lambda stretch: stretch[2])
-        if count < PROSE_ROWS:
-            continue
-        prose = [i for i in (*left.rows, *right.rows) if start < i.y < end]
-        start = max(start, min(i.y - i.em for i in prose))
-        end = min(end, max(i.y + i.em for i in prose))
-        inside = [i for i in items if start < i.y < end]
-        parts = [
-            [i for i in items if i.y <= start],
-            [i for i in inside if (i.x0 + i.x1) / 2 < gutter],
-            [i for i in inside if (i.x0 + i.x1) / 2 >= gutter],
-            [i for i in items if i.y >= end],
-        ]
-        return [part for part in parts if part]
+        for group in reversed(groups[:number]):
+            # Rows over the full width may start where the left column starts.
+            left = [item for item in group if item.x1 <= margin]
+            if _is_prose(left) and (parts := _cut(items, left, right)):
+                return parts
     return [items]
 
 
-def _within(column: _Column, start: float, end: float) -> int:
-    return sum(start < item.y < end for item in column.rows)
-
-
-def _columns(items: list[_Item]) -> list[_Column]:
-    """Columns of prose from left to right: many long rows, close together, with one left margin."""
+def _margins(items: list[_Item]) -> list[list[_Item]]:
+    """Groups of long items with one left margin, from left to right, each from top to bottom."""
     groups: list[list[_Item]] = []
     for item in sorted(items, key=lambda item: (item.x0, *_order(item))):
         if item.width < PROSE_WIDTH / 2 * item.em:
@@ -223,65 +206,97 @@ def _columns(items: list[_Item]) -> list[_Column]:
             groups[-1].append(item)
         else:
             groups.append([item])
-    return [column for group in groups if (column := _prose(group)) is not None]
+    return [sorted(group, key=_order) for group in groups if len(group) >= PROSE_ROWS]
 
 
-def _prose(group: list[_Item]) -> _Column | None:
-    """The column that a group of rows with one left margin makes, if it is prose."""
-    if len(group) < PROSE_ROWS:
-        return None
-    group = sorted(group, key=_order)
-    em = median(item.em for item in group)
-    widths = sorted(item.width for item in group)
+def _is_prose(column: list[_Item]) -> bool:
+    """Whether items with one left margin are rows of prose: long, of much the same length, close."""
+    if len(column) < PROSE_ROWS:
+        return False
+    em = median(item.em for item in column)
+    widths = sorted(item.width for item in column)
     widest = widths[int(0.9 * (len(widths) - 1))]
-    pitch = median(b.y - a.y for a, b in zip(group, group[1:], strict=False))
-    if widest < PROSE_WIDTH * em or median(widths) < PROSE_FILL * widest or pitch > PROSE_PITCH * em:
-        return None
-    x0 = median(item.x0 for item in group)
-    return _Column(x0, x0 + widest, group)
+    pitch = median(b.y - a.y for a, b in itertools.pairwise(column))
+    return widest >= PROSE_WIDTH * em and median(widths) >= PROSE_FILL * widest and pitch <= PROSE_PITCH * em
+
+
+def _cut(items: list[_Item], left: list[_Item], right: list[_Item]) -> list[list[_Item]]:
+    """The parts around the gutter between two columns; none where too few rows stand side by side."""
+    gutter = (max(item.x1 for item in left) + min(item.x0 for item in right)) / 2
+    crossing = [i.y for i in items if i.x0 < gutter - i.em / 2 and i.x1 > gutter + i.em / 2]
+    best: tuple[int, list[_Item], list[_Item]] = (0, [], [])
+    for start, end in itertools.pairwise([-math.inf, *crossing, math.inf]):
+        here = [_trimmed([i for i in column if start < i.y < end]) for column in (left, right)]
+        count = min(len(column) for column in here)
+        if count > best[0]:
+            best = (count, here[0], here[1])
+    count, left, right = best
+    if count < PROSE_ROWS or left[0].y > right[-1].y or right[0].y > left[-1].y:
+        return []
+    top = min(i.y - i.em / 2 for i in (left[0], right[0]))
+    bottom = max(i.y + i.em / 2 for i in (left[-1], right[-1]))
+    # A line that crosses the gutter is never taken into a column.
+    top = max([top, *(y for y in crossing if y <= left[0].y)])
+    bottom = min([bottom, *(y for y in crossing if y >= left[0].y)])
+    inside = [i for i in items if top < i.y < bottom]
+    parts = [
+        [i for i in items if i.y <= top],
+        [i for i in inside if (i.x0 + i.x1) / 2 < gutter],
+        [i for i in inside if (i.x0 + i.x1) / 2 >= gutter],
+        [i for i in items if i.y >= bottom],
+    ]
+    return [part for part in parts if part]
+
+
+def _trimmed(column: list[_Item]) -> list[_Item]:
+    """A column without a line far above or below the others: that is a heading or footer of the page."""
+    if len(column) <= PROSE_ROWS:
+        return column
+    pitch = median(b.y - a.y for a, b in itertools.pairwise(column))
+    first = 1 if column[1].y - column[0].y > FAR * pitch else 0
+    last = len(column) - (1 if column[-1].y - column[-2].y > FAR * pitch else 0)
+    return column[first:last]
 
 
 # ------------------------------------------------------------------------------------------- rows
 
 
 def _rows(items: list[_Item]) -> list[list[_Item]]:
-    """Groups what stands side by side. `items` are in `_order`.
+    """Groups what stands side by side, each group from left to right. `items` are in `_order`.
 
-    Each item joins the row whose nearest neighbour is closest in height, so that a row may bend.
+    Each item joins the row whose nearest neighbours are closest in height, so that a row may bend.
     """
     found: list[list[_Item]] = []
-    reach = max((item.em for item in items), default=0.0)
-    open_from = 0
     newest: list[float] = []
+    reach = 0.6 * max((item.em for item in items), default=0.0)
+    first = 0
     for item in items:
-        while open_from < len(found) and newest[open_from] < item.y - reach:
-            open_from += 1
-        best: int | None = None
-        least = 0.0
-        for number in range(open_from, len(found)):
-            distance = _distance(found[number], item)
-            if distance is not None and (best is None or distance < least):
-                best, least = number, distance
-        if best is None:
+        while first < len(found) and newest[first] < item.y - reach:
+            first += 1
+        distances = [(_distance(found[number], item), number) for number in range(first, len(found))]
+        distance, number = min(distances, default=(math.inf, 0))
+        if distance == math.inf:
             found.append([item])
             newest.append(item.y)
         else:
-            row = found[best]
-            row.insert(bisect_left([other.x0 for other in row], item.x0), item)
-            newest[best] = item.y
+            bisect.insort(found[number], item, key=_left)
+            newest[number] = item.y
     return sorted(found, key=lambda row: (median(item.y for item in row), *_order(row[0])))
 
 
-def _distance(row: list[_Item], item: _Item) -> float | None:
-    """Vertical distance of `item` from its neighbours in a row, None if it does not belong there."""
-    at = bisect_left([other.x0 for other in row], item.x0)
-    distances = []
+def _distance(row: list[_Item], item: _Item) -> float:
+    """Vertical distance of `item` from its neighbours in a row, infinite if it does not belong there."""
+    at = bisect.bisect_right(row, item.x0, key=_left)
+    nearest = math.inf
     for other in row[max(0, at - 1) : at + 1]:
         overlap = min(other.x1, item.x1) - max(other.x0, item.x0)
-        if overlap > 0.3 * min(other.width, item.width) + 1e-9:
-            return None
         distance = abs(other.y - item.y)
-        if distance > 0.5 * min(other.em, item.em) + 0.1 * max(other.em, item.em):
-            return None
-        distances.append(distance)
-    return min(distances)
+        limit = 0.5 * min(other.em, item.em) + 0.1 * max(other.em, item.em)
+        if distance > limit or overlap > SIDE_BY_SIDE * min(other.width, item.width):
+            return math.inf
+        nearest = min(nearest, distance)
+    return nearest
+
+
+def _left(item: _Item) -> float:
+    return item.x0

@@ -1,4 +1,4 @@
-"""The shape of the package: imports point down, steps know nothing of each other, heavy libraries have rooms."""
+"""The shape of the package: imports point down, steps are strangers, heavy libraries have rooms."""
 
 from __future__ import annotations
 

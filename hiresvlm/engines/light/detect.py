@@ -19,12 +19,17 @@ if TYPE_CHECKING:
 STRIDE = 32
 """The network halves its input five times."""
 MARGIN = 8
+"""Pixels added on every side, so that text at the edge of an image is found."""
 MAX_PIXELS = 4_000_000
-"""A larger image is searched at a smaller scale: the network needs about 600 bytes a pixel."""
+"""A larger image is searched at a smaller scale: the network needs about 300 bytes a pixel."""
 THRESHOLD = 0.3
+"""Probability from which a pixel belongs to a text area..."""
 BOX_THRESHOLD = 0.5
+"""...and mean probability from which an area is text."""
 UNCLIP = 1.6
+"""Growth of an area in units of area / perimeter. The model is trained on shrunken areas."""
 MIN_SIDE = 3.0
+"""Pixels; lower areas are specks."""
 
 
 class Detector:
@@ -60,10 +65,7 @@ class Detector:
 
 
 def _quads(heat: NDArray[np.float32]) -> list[Quad]:
-    """Rectangles around the blobs of a probability map, grown to the size of the text.
-
-    The model is trained on shrunken text areas; the growth undoes that.
-    """
+    """Rectangles around the text areas of a probability map (h, w), grown to the size of the text."""
     mask = cv2.dilate((heat > THRESHOLD).astype(np.uint8), np.ones((2, 2), np.uint8))
     contours, _ = cv2.findContours(mask, cv2.RETR_LIST, cv2.CHAIN_APPROX_SIMPLE)
     quads = []
@@ -71,7 +73,7 @@ def _quads(heat: NDArray[np.float32]) -> list[Quad]:
         (x, y), (w, h), angle = cv2.minAreaRect(contour)
         if min(w, h) < MIN_SIDE or _mean(heat, contour) < BOX_THRESHOLD:
             continue
-        growth = 2 * UNCLIP * w * h / (2 * (w + h))
+        growth = 2 * UNCLIP * w * h / (2 * (w + h))  # on both sides together
         quads.append(_ordered(cv2.boxPoints(((x, y), (w + growth, h + growth), angle))))
     return quads
 

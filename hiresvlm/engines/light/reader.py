@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 DETECTION = "PP-OCRv6_det_small.onnx"
 RECOGNITION = "PP-OCRv6_rec_small.onnx"
+HINT = "install it again: pip install --force-reinstall --no-deps rapidocr"
 MIN_CONFIDENCE = 0.5
 """Lines below are mostly pictures taken for text."""
 
@@ -42,10 +43,8 @@ class Reader:
             text, confidence = self._recogniser.read(image, quad)
             if not text or confidence < MIN_CONFIDENCE:
                 continue
-            x0, y0 = quad.min(axis=0)
-            x1, y1 = quad.max(axis=0)
-            box = Box(max(0.0, float(x0)), max(0.0, float(y0)), min(width, float(x1)), min(height, float(y1)))
-            lines.append(Line(text, box, confidence, number))
+            box = Box(*quad.min(axis=0).tolist(), *quad.max(axis=0).tolist())
+            lines.append(Line(text, box.intersection(Box(0, 0, width, height)), confidence, number))
         return lines
 
 
@@ -53,12 +52,10 @@ def _session(name: str) -> onnxruntime.InferenceSession:
     """A session of one thread. `rapidocr` itself is not imported, only found: it might download."""
     spec = importlib.util.find_spec("rapidocr")
     if spec is None or spec.origin is None:
-        raise EngineLoadError("engine light needs the package rapidocr", "pip install rapidocr==3.10.0")
+        raise EngineLoadError("engine light needs the package rapidocr", HINT)
     path = Path(spec.origin).parent / "models" / name
     if not path.is_file():
-        raise EngineLoadError(
-            f"the wheel of rapidocr has no model {name}", "pip install --force-reinstall rapidocr==3.10.0"
-        )
+        raise EngineLoadError(f"the installed rapidocr has no model {name}", HINT)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
@@ -69,6 +66,4 @@ def _session(name: str) -> onnxruntime.InferenceSession:
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime has no common base class for its errors
-        raise EngineLoadError(
-            f"the model {name} cannot be loaded", "pip install --force-reinstall rapidocr==3.10.0"
-        ) from error
+        raise EngineLoadError(f"the model {name} cannot be loaded", HINT) from error
