@@ -209,6 +209,11 @@ class Chunk:
         )
 
 
+def naive_tokens(factor: int) -> int:
+    """Visual tokens of the naive method: a page stretched to 4 x 4 tiles of 448 px, and a thumbnail."""
+    return 17 * (448 // factor) ** 2
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How a page is cut: what a planner returns, a pure function of page analysis and settings."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
+import itertools
 import os
 import re
 import stat
@@ -34,36 +36,56 @@ def expand(
 
     A path is an existing name (taken literally, `[1]` and all), a folder, or a glob. What does not
     exist becomes a document with a `not_found` failure. A file that is reached twice is taken once.
-    `exclude` holds files and folders of our own output; files younger than `min_age_s` are left out.
+    `exclude` holds files and folders of our own output; files changed less than `min_age_s` ago are
+    left out. A file dated further ahead than that has a wrong clock behind it and is taken.
     """
-    excluded = {os.path.realpath(path) for path in exclude}
-    newest = time.time() - min_age_s if min_age_s > 0 else None
+    excluded = {_real(path) for path in exclude}
+    now = time.time()
+    folders = _Folders()
     documents: list[Document] = []
     seen: set[str] = set()
     keys: set[str] = set()
     for argument in paths:
-        for path, below in _files(argument, recursive):
-            absolute = os.path.abspath(path)
-            if absolute in seen or _is_under(absolute, excluded):
+        root, files = _files(argument, recursive)
+        # A folder that the user names is input, even when output goes into it too.
+        ours = {path for path in excluded if not (os.path.isdir(path) and _is_under(_real(root), {path}))}
+        for path, below in files:
+            real = folders.real(path)
+            if real in seen or _is_under(real, ours):
                 continue
-            seen.add(absolute)
             document = _look(Document(len(documents), path, path, _unique(below, path, keys)))
-            if newest is not None and document.mtime_ns / 1e9 > newest:
+            if document.failure is None and abs(now - document.mtime_ns / 1e9) < min_age_s:
                 continue
+            seen.add(real)
             keys.add(document.key)
             documents.append(document)
     return documents
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """Sort key in which page2 comes before page10; digits of any length, case ignored."""
-    parts = re.split(r"([0-9]+)", name)
-    return [(1, int(part), part) if part.isdigit() else (0, 0, part.casefold()) for part in parts]
+    """Sort key in which page2 comes before page10; digits of any length, case ignored.
+
+    Names that differ only in case or in leading zeros still have an order, so that every run has the
+    same one.
+    """
+    key = []
+    for number, part in enumerate(re.split(r"([0-9]+)", name)):
+        if number % 2:
+            digits = part.lstrip("0")
+            key.append((1, len(digits), digits))
+        else:
+            key.append((0, 0, part.casefold()))
+    return [*key, (-1, 0, name)]
 
 
 def read_list(text: str) -> list[str]:
-    """Paths of a `--files-from` list, one a line; empty lines are skipped, nothing else is special."""
-    return [line for line in text.splitlines() if line.strip()]
+    """Paths of a `--files-from` list, one a line; empty lines are skipped, nothing else is special.
+
+    Lines end with LF or CRLF and with nothing else: a name may hold any other character. The byte
+    order mark that Windows editors write first is no part of a name.
+    """
+    lines = (line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
+    return [line for line in lines if line.strip()]
 
 
 def parse_pages(spec: str) -> list[tuple[int, int | None]]:
@@ -95,63 +117,132 @@ def select_pages(ranges: list[tuple[int, int | None]] | None, pages: int) -> tup
 # ------------------------------------------------------------------------------------------ private
 
 
-def _files(argument: str, recursive: bool) -> Iterator[tuple[str, str]]:
-    """(path, path below the argument) of one PATH argument."""
+def _files(argument: str, recursive: bool) -> tuple[str, Iterator[tuple[str, str]]]:
+    """The folder that a PATH argument searches, and (path, path below the argument) of its files."""
     if os.path.isdir(argument):
-        for below in _walk(argument, recursive):
-            yield os.path.join(argument, below), below
-    elif os.path.lexists(argument) or not glob.has_magic(argument):
-        yield argument, os.path.basename(argument.rstrip("/")) or argument
-    else:
-        found = sorted(glob.glob(argument, recursive=True, include_hidden=False), key=natural)
-        root = _glob_root(argument)
-        if not found:
-            yield argument, os.path.relpath(argument, root or ".")
-        for path in found:
-            if os.path.isdir(path):
-                for below in _walk(path, recursive):
-                    yield os.path.join(path, below), os.path.relpath(os.path.join(path, below), root or ".")
-            else:
-                yield path, os.path.relpath(path, root or ".")
+        return argument, _in_folder(argument, argument, recursive)
+    if os.path.lexists(argument) or not glob.has_magic(argument):
+        below = os.path.basename(argument.rstrip("/")) or argument
+        return argument, iter([(argument, below)])
+    root, parts = _glob_root(argument)
+    return root, _in_glob(argument, root, parts, recursive)
 
 
-def _glob_root(pattern: str) -> str:
-    """The folder above the first wildcard."""
-    parts: list[str] = []
-    for part in PurePath(pattern).parts[:-1]:
-        if glob.has_magic(part):
+def _in_folder(folder: str, root: str, recursive: bool) -> Iterator[tuple[str, str]]:
+    above = os.path.relpath(folder, root)
+    for below in _walk(folder, recursive):
+        if below:
+            yield os.path.join(folder, below), os.path.join(above, below)
+        else:
+            yield folder, os.path.basename(_real(folder))
+
+
+def _in_glob(pattern: str, root: str, parts: list[str], recursive: bool) -> Iterator[tuple[str, str]]:
+    """Matches of a glob in natural order. With a wildcard for its suffix it finds supported files only."""
+    suffix = os.path.splitext(parts[-1])[1]
+    any_suffix = bool(suffix) and not glob.has_magic(suffix)
+    found = sorted(_matches(root, parts), key=natural)
+    if not found:
+        yield pattern, os.path.join(*parts)
+    for path in found:
+        name = os.path.basename(path)
+        if os.path.isdir(path):
+            yield from _in_folder(path, root or ".", recursive)
+        elif _is_input(name) or (any_suffix and not _is_ours(name)):
+            yield path, os.path.relpath(path, root or ".")
+
+
+def _glob_root(pattern: str) -> tuple[str, list[str]]:
+    """The folder above the first wildcard, and the parts below it. A part that exists is no wildcard."""
+    root, parts = "", list(PurePath(pattern).parts)
+    while len(parts) > 1:
+        here = os.path.join(root, parts[0])
+        if glob.has_magic(parts[0]) and not os.path.lexists(here):
             break
-        parts.append(part)
-    return os.path.join(*parts) if parts else ""
+        root = here
+        parts.pop(0)
+    return root, parts
+
+
+def _matches(base: str, parts: Sequence[str]) -> Iterator[str]:
+    """Paths that match the parts of a glob below a folder. Hidden names only where the glob has the dot.
+
+    `glob.glob` does not do: with `**` it follows a link that leads back up forty levels deep.
+    """
+    if not parts:
+        yield base
+        return
+    head, rest = parts[0], parts[1:]
+    if head == "**":
+        for below, names in _folders(base):
+            here = os.path.join(base, below)
+            yield from _matches(here, rest) if rest else (os.path.join(here, name) for name in names)
+        return
+    if not glob.has_magic(head) or os.path.lexists(os.path.join(base, head)):
+        if os.path.lexists(path := os.path.join(base, head)):
+            yield from _matches(path, rest)
+        return
+    matches = re.compile(fnmatch.translate(head)).match
+    try:
+        with os.scandir(base or ".") as scan:
+            entries = [entry for entry in scan if matches(entry.name) and (not rest or _is_dir(entry))]
+    except OSError:  # not a folder, or one that cannot be listed: nothing in it matches
+        return
+    for entry in entries:
+        if not entry.name.startswith(".") or head.startswith("."):
+            yield from _matches(os.path.join(base, entry.name), rest)
+
+
+def _folders(base: str) -> Iterator[tuple[str, list[str]]]:
+    """Folders below one, itself first as "", none of them hidden, with the names of their files."""
+    for below, entries in _scan(base, recursive=True):
+        if not any(part.startswith(".") for part in below.split(os.sep)):
+            files = (entry.name for entry in entries or () if not _is_dir(entry))
+            yield below, [name for name in files if not name.startswith(".")]
 
 
 def _walk(folder: str, recursive: bool) -> Iterator[str]:
     """Supported files of a folder, relative to it, in natural order: files first, then sub-folders."""
+    for below, entries in _scan(folder, recursive):
+        if entries is None:
+            yield below  # a folder that cannot be listed may hold documents: it gets a record of its own
+            continue
+        for entry in entries:
+            if _is_input(entry.name) and not _is_dir(entry):
+                yield os.path.join(below, entry.name)
+
+
+def _scan(folder: str, recursive: bool) -> Iterator[tuple[str, list[os.DirEntry[str]] | None]]:
+    """Folders below one with their entries in natural order; None where they cannot be listed.
+
+    A link to a folder inside is not followed: its files are found under their own names. That also
+    ends loops, and a link that somebody adds does not change the key of a file. Links that lead
+    elsewhere are followed once.
+    """
+    top = _real(folder or ".")
     stack = [""]
     visited: set[tuple[int, int]] = set()
     while stack:
         below = stack.pop()
-        here = os.path.join(folder, below) if below else folder
+        here = os.path.join(folder, below) or "."
         try:
             status = os.stat(here)
-            if (status.st_dev, status.st_ino) in visited:  # a symbolic link that leads back up
+            if (status.st_dev, status.st_ino) in visited:
                 continue
             visited.add((status.st_dev, status.st_ino))
             with os.scandir(here) as scan:
                 entries = sorted(scan, key=lambda entry: natural(entry.name))
         except OSError:
-            # Said by a record of its own: a folder that cannot be listed may hold documents.
-            yield below or "."
+            yield below, None
             continue
-        folders = []
-        for entry in entries:
-            name = os.path.join(below, entry.name)
-            if _is_dir(entry):
-                folders.append(name)
-            elif _is_input(entry.name):
-                yield name
+        yield below, entries
         if recursive:
-            stack.extend(reversed(folders))
+            inner = [entry for entry in entries if _is_dir(entry)]
+            stack += [
+                os.path.join(below, entry.name)
+                for entry in reversed(inner)
+                if not (entry.is_symlink() and _is_under(_real(entry.path), {top}))
+            ]
 
 
 def _is_dir(entry: os.DirEntry[str]) -> bool:
@@ -162,33 +253,56 @@ def _is_dir(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_input(name: str) -> bool:
-    lower = name.lower()
-    return (
-        os.path.splitext(lower)[1] in SUFFIXES
-        and not lower.endswith(OVERLAY_SUFFIX)
-        and not name.startswith(_APPLE_DOUBLE)
-    )
+    return os.path.splitext(name.lower())[1] in SUFFIXES and not _is_ours(name)
 
 
-def _is_under(path: str, excluded: set[str]) -> bool:
-    if not excluded:
-        return False
-    real = os.path.realpath(path)
-    return any(real == folder or real.startswith(folder.rstrip("/") + "/") for folder in excluded)
+def _is_ours(name: str) -> bool:
+    """Whether no person made this file a document: our overlays, and the notes of macOS."""
+    return name.lower().endswith(OVERLAY_SUFFIX) or name.startswith(_APPLE_DOUBLE)
+
+
+def _real(path: str) -> str:
+    try:
+        return os.path.realpath(path)
+    except (OSError, ValueError):  # an embedded NUL byte
+        return os.path.abspath(path)
+
+
+class _Folders:
+    """Resolves links in folders, each folder once. A link to a file stays a document of its own."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def real(self, path: str) -> str:
+        folder, name = os.path.split(path)
+        if name in ("", ".", ".."):  # no file, and not to be taken for one: x.pdf/ is not x.pdf
+            return _real(path) + "/"
+        if folder not in self._known:
+            self._known[folder] = _real(folder or ".")
+        return os.path.join(self._known[folder], name)
+
+
+def _is_under(path: str, folders: set[str]) -> bool:
+    return any(path == folder or path.startswith(folder.rstrip("/") + "/") for folder in folders)
 
 
 def _unique(below: str, path: str, keys: set[str]) -> str:
     """The key of a file: its path below the argument, with folders above added while that is taken.
 
     Only the later of two files changes its key, so a name that appears in a second folder does not
-    make the first one be read again.
+    make the first one be read again. A key never leads up or to the root.
     """
-    above = [part for part in PurePath(os.path.abspath(path)).parts[1:] if part not in ("..", ".")]
-    key = os.path.normpath(below)
-    used = len(PurePath(key).parts)
+    parts = [part for part in below.split("/") if part not in ("", ".", "..")]
+    above = [part for part in os.path.abspath(path).split("/") if part]
+    parts = parts or above[-1:] or [""]
+    key = os.path.join(*parts)
+    used = len(parts)
     while key in keys and used < len(above):
         used += 1
         key = os.path.join(*above[-used:])
+    if key in keys:  # the whole path of this file is the path of another below its argument
+        key = next(name for n in itertools.count(2) if (name := f"{key}~{n}") not in keys)
     return key
 
 
@@ -196,8 +310,8 @@ def _look(document: Document) -> Document:
     """Add size and time, or the reason why the file cannot be read."""
     try:
         status = os.stat(document.path)
-    except FileNotFoundError:
-        return _failed(document, FailureKind.NOT_FOUND, "no such file, and no file matches it as a pattern")
+    except (FileNotFoundError, NotADirectoryError):
+        return _failed(document, FailureKind.NOT_FOUND, _missing(document.path))
     except OSError as error:
         return _failed(document, FailureKind.UNREADABLE, os.strerror(error.errno or 0))
     except ValueError:  # an embedded NUL byte
@@ -207,6 +321,14 @@ def _look(document: Document) -> Document:
     if not stat.S_ISREG(status.st_mode):
         return _failed(document, FailureKind.UNREADABLE, "not a regular file")
     return replace(document, size=status.st_size, mtime_ns=status.st_mtime_ns)
+
+
+def _missing(path: str) -> str:
+    if os.path.islink(path):
+        return "a link that leads to no file"
+    if glob.has_magic(path):
+        return "no such file, and no file matches it as a pattern"
+    return "no such file"
 
 
 def _failed(document: Document, kind: FailureKind, message: str) -> Document:

@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import importlib
 import os
+import pickle
 import resource
 import signal
 import socket
@@ -31,6 +32,9 @@ MAX_MEMORY = 8 * 2**30
 
 TASKS_PER_WORKER = 500
 """A worker is replaced after so many tasks, which bounds what a leaking library can hold."""
+
+RETIRE_MEMORY = 2 * 2**30
+"""A worker that still holds so many bytes after a task is replaced, whatever keeps them (Linux)."""
 
 _ALARM_GRACE_S = 5.0
 _PR_SET_PDEATHSIG = 1
@@ -57,9 +61,10 @@ class Done:
 class Pool:
     """At most `size` worker processes, started when they are needed. Use it from one thread."""
 
-    def __init__(self, size: int, *, verbose: bool = False) -> None:
+    def __init__(self, size: int, *, verbose: bool = False, memory: int = MAX_MEMORY) -> None:
         self._size = max(1, size)
         self._verbose = verbose
+        self._memory = memory
         self._idle: list[_Worker] = []
         self._busy: dict[Hashable, _Worker] = {}
 
@@ -76,9 +81,23 @@ class Pool:
         """Start `task(*args)` in a worker. `task` is a module-level function; needs `free` > 0."""
         if self.free < 1:
             raise RuntimeError("no worker is free")
-        worker = self._idle.pop() if self._idle else _Worker(self._verbose)
-        worker.start(f"{task.__module__}:{task.__qualname__}", args, timeout_s)
+        worker = self._take()
         self._busy[key] = worker
+        try:
+            worker.start(f"{task.__module__}:{task.__qualname__}", args, timeout_s)
+        except Exception:  # what cannot be pickled is a mistake of the caller
+            del self._busy[key]
+            worker.kill()
+            raise
+
+    def _take(self) -> _Worker:
+        """An idle worker that lives, or a new one: a death while idle is not the fault of a task."""
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.alive:
+                return worker
+            worker.kill()
+        return _Worker(self._verbose, self._memory)
 
     def poll(self, wait_s: float) -> list[Done]:
         """Finished tasks; waits up to `wait_s` seconds for the first one."""
@@ -96,7 +115,7 @@ class Pool:
                 continue
             del self._busy[key]
             done.append(result)
-            healthy = result.trouble in (None, Trouble.ERROR)
+            healthy = result.trouble in (None, Trouble.ERROR) and not worker.tired
             if healthy and worker.tasks < TASKS_PER_WORKER:
                 self._idle.append(worker)
             else:
@@ -112,21 +131,29 @@ class Pool:
 
 
 class _Worker:
-    def __init__(self, verbose: bool) -> None:
+    def __init__(self, verbose: bool, memory: int) -> None:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, contextlib.ExitStack() as undo:
+            undo.callback(ours.close)
             # -P: a file named like a library in the current folder must not be imported.
+            arguments = map(str, (theirs.fileno(), os.getpid(), memory))
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "hiresvlm.workers", str(theirs.fileno()), str(os.getpid())],
+                [sys.executable, "-P", "-m", "hiresvlm.workers", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=None if verbose else subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 process_group=0,  # Ctrl-C is for the parent, which ends its workers in order
             )
+            undo.pop_all()
         self.pipe = Connection(ours.detach())
         self.tasks = 0
+        self.tired = False
         self.deadline = float("inf")
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
 
     def start(self, name: str, args: tuple[Any, ...], timeout_s: float) -> None:
         self.tasks += 1
@@ -136,9 +163,12 @@ class _Worker:
 
     def result(self, key: Hashable) -> Done:
         try:
-            value, error = self.pipe.recv()
+            value, error, self.tired = self.pipe.recv()
         except (EOFError, OSError):
             return Done(key, trouble=Trouble.CRASH)
+        except Exception as error:  # a value that only pickles, or that is damaged
+            self.tired = True
+            return Done(key, trouble=Trouble.ERROR, detail=f"{type(error).__name__}: {error}")
         return Done(key, value) if error is None else Done(key, trouble=Trouble.ERROR, detail=error)
 
     def kill(self) -> None:
@@ -147,14 +177,13 @@ class _Worker:
         self._process.wait()
 
 
-def _main(fd: int, parent: int) -> None:
+def _main(fd: int, parent: int, memory: int) -> None:
     """The loop of a worker: receive a task, run it, send the value."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     _die_with(parent)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(ValueError, OSError):  # a lower limit of the user's own stays
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    _limit_memory(memory)
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     pipe = Connection(fd)
@@ -164,16 +193,48 @@ def _main(fd: int, parent: int) -> None:
         except (EOFError, OSError):
             return
         signal.setitimer(signal.ITIMER_REAL, timeout_s + _ALARM_GRACE_S)
-        try:
-            module, _, function = name.partition(":")
-            answer: tuple[Any, str | None] = (getattr(importlib.import_module(module), function)(*args), None)
-        except Exception as error:  # goes to the parent, which makes a failure of it
-            answer = (None, f"{type(error).__name__}: {error}")
+        answer = _answer(name, args)
         signal.setitimer(signal.ITIMER_REAL, 0)
         try:
-            pipe.send(answer)
+            pipe.send_bytes(answer)
         except (BrokenPipeError, ConnectionResetError):
             return
+        del args, answer  # a page waits for nobody
+
+
+def _answer(name: str, args: tuple[Any, ...]) -> bytes:
+    """Run a task and pickle (value, error, tired). Whatever it raises goes to the parent as text.
+
+    After a lack of memory the worker is `tired`: what is left of its heap may be too broken up for
+    the next task.
+    """
+    tired = False
+    try:
+        module, _, function = name.partition(":")
+        value = getattr(importlib.import_module(module), function)(*args)
+        return pickle.dumps((value, None, _resident() > RETIRE_MEMORY))
+    except MemoryError:
+        error, tired = "MemoryError: more memory is needed than a worker may take", True
+    except Exception as exception:
+        error = f"{type(exception).__name__}: {exception}"
+    return pickle.dumps((None, error, tired))
+
+
+def _resident() -> int:
+    """Bytes that this process holds in memory; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _limit_memory(limit: int) -> None:
+    """Limit the address space of this process, unless the user has set a lower limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    lowest = min(value for value in (soft, hard, limit) if value != resource.RLIM_INFINITY)
+    with contextlib.suppress(ValueError, OSError):  # a system that knows no such limit
+        resource.setrlimit(resource.RLIMIT_AS, (lowest, lowest))
 
 
 def _die_with(parent: int) -> None:
@@ -185,4 +246,4 @@ def _die_with(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    _main(int(sys.argv[1]), int(sys.argv[2]))
+    _main(*map(int, sys.argv[1:4]))

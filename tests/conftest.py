@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """No setting of the developer's own leaks into a test."""
     for name in list(os.environ):
         if name.startswith("HIRESVLM_"):
             monkeypatch.delenv(name)
-    yield
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ a whole page and hostile files can crash it.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -107,15 +109,12 @@ def sniff(path: str) -> str:
     try:
         with open(path, "rb") as file:
             head = file.read(1024)
-    except FileNotFoundError:
-        raise PageError(FailureKind.NOT_FOUND, "the file has gone", retryable=True) from None
     except OSError as error:
-        message = f"cannot be read: {error.strerror}"
-        raise PageError(FailureKind.UNREADABLE, message, retryable=True) from None
+        raise unreadable(error) from None
     if not head:
         raise PageError(FailureKind.EMPTY, "the file is empty", retryable=True)
-    for offset, magic, name in _MAGIC:
-        if head[offset : offset + len(magic)] == magic:
+    for magic, name in _MAGIC:
+        if magic.match(head):
             return name
     if b"%PDF-" in head:  # readers accept leading junk
         return "PDF"
@@ -127,17 +126,27 @@ def sniff(path: str) -> str:
     raise PageError(FailureKind.UNSUPPORTED, "neither a PDF nor a PNG, JPEG, TIFF, WebP, BMP or GIF image")
 
 
-_MAGIC = (
-    (0, b"%PDF-", "PDF"),
-    (0, b"\x89PNG\r\n\x1a\n", "PNG"),
-    (0, b"\xff\xd8\xff", "JPEG"),
-    (0, b"II*\0", "TIFF"),
-    (0, b"MM\0*", "TIFF"),
-    (0, b"II+\0", "TIFF"),
-    (0, b"MM\0+", "TIFF"),
-    (8, b"WEBP", "WEBP"),
-    (0, b"BM", "BMP"),
-    (0, b"GIF8", "GIF"),
+def unreadable(error: OSError) -> PageError:
+    """The failure of a file that the system does not let us read."""
+    if isinstance(error, FileNotFoundError):
+        return PageError(FailureKind.NOT_FOUND, "the file has gone", retryable=True)
+    return PageError(
+        FailureKind.UNREADABLE, f"cannot be read: {os.strerror(error.errno or 0)}", retryable=True
+    )
+
+
+_MAGIC = tuple(
+    (re.compile(pattern, re.DOTALL), name)
+    for pattern, name in (
+        (rb"%PDF-", "PDF"),
+        (rb"\x89PNG\r\n\x1a\n", "PNG"),
+        (rb"\xff\xd8\xff", "JPEG"),
+        (rb"II[*+]\0|MM\0[*+]", "TIFF"),
+        (rb"RIFF.{4}WEBP", "WEBP"),
+        # "BM" alone is how a text may begin; the size of the next header is one of a few.
+        (rb"BM.{12}[\x0c\x10\x28\x34\x38\x40\x6c\x7c]\0\0\0", "BMP"),
+        (rb"GIF8[79]a", "GIF"),
+    )
 )
 
 _SUFFIX_FORMAT = {

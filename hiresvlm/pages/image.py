@@ -1,17 +1,19 @@
-"""Image files by Pillow, shown as a person sees them: upright, on white, in 8 bits a channel."""
+"""Image files by Pillow, shown as a person sees them: upright, on paper, in 8 bits a channel."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image
 
 from hiresvlm.datatypes import Caution, CautionKind, FailureKind
-from hiresvlm.pages import OpenPage, PageError
-from hiresvlm.pages.raster import on_canvas
+from hiresvlm.pages import OpenPage, PageError, unreadable
+from hiresvlm.pages.raster import on_canvas, shrunk
 
 if TYPE_CHECKING:
     from hiresvlm.chunking.analysis import Gray, PageAnalysis
@@ -21,50 +23,106 @@ if TYPE_CHECKING:
 Image.MAX_IMAGE_PIXELS = None  # our own limit is checked before anything is decoded, with a clear message
 
 _ORIENTATION = 0x0112
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 _TURN = {3: 180, 4: 180, 5: 90, 6: 90, 7: 270, 8: 270}
 """EXIF orientation -> degrees clockwise that bring the image upright (mirrored ones too)."""
 
 _DEEP_MODES = ("I;16", "I;16L", "I;16B", "I;16N", "I", "F")
+_PHOTOMETRIC, _WHITE_IS_ZERO = 262, 0
+
+_ONE_SHOWS = ("GIF", "WEBP", "PNG")
+"""Formats that can move. Further images of a JPEG are previews and depth maps, which nobody misses."""
+
+_BAND = 512
+"""Rows that are converted at a time, so that a huge image is not held three times."""
+
+_EDGE = 25
+"""Gray levels between neighbours that make an edge, as in page analysis."""
 
 
 class ImageReader:
-    """An open image file; only TIFF has pages, of other animated formats the first frame counts."""
+    """An image file; only TIFF has pages, of other formats the first frame counts.
+
+    Only a TIFF of several pages stays open, so an idle reader holds no pixels of other files.
+    """
 
     def __init__(self, path: str, kind: str, settings: PageSettings) -> None:
+        self._path = path
+        self._kind = kind
         self._settings = settings
+        self._file: IO[bytes] | None = None
+        self._frames: Image.Image | None = None
         self.cautions: tuple[Caution, ...] = ()
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # remarks on odd metadata; what matters raises
-                self._image = Image.open(path, formats=(kind,))
-                frames = int(getattr(self._image, "n_frames", 1))
-        except (UnidentifiedImageError, OSError, SyntaxError, ValueError, EOFError) as error:
-            raise PageError(FailureKind.CORRUPT, f"not a {kind} image that can be opened") from error
+        message = f"not a {kind} image that can be opened"
+        with self._opened() as file, _faults(message), Image.open(file, formats=(kind,)) as image:
+            frames = int(getattr(image, "n_frames", 1))
         self.pages = frames if kind == "TIFF" else 1
-        if frames > 1 and kind != "TIFF":
+        if frames > 1 and kind in _ONE_SHOWS:
             message = f"{frames} frames; only the first one is read"
             self.cautions = (Caution(CautionKind.FRAMES, message),)
 
     def page(self, number: int) -> OpenPage:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                if self.pages > 1:
-                    self._image.seek(number - 1)
-                return ImagePage(self._image, self._settings)
-        except (OSError, SyntaxError, ValueError, EOFError, MemoryError) as error:
-            raise PageError(FailureKind.CORRUPT, "the image is damaged or cut off") from error
+        if self.pages == 1:
+            with self._opened() as file, _faults("the image is damaged or cut off"):
+                return ImagePage(Image.open(file, formats=(self._kind,)), self._settings)
+        with _faults("the image is damaged or cut off"):
+            return ImagePage(self._frame(number - 1), self._settings, shared=True)
 
     def close(self) -> None:
-        self._image.close()
+        if self._frames is not None:
+            self._frames.close()
+            self._frames = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _frame(self, number: int) -> Image.Image:
+        """Frame `number` (from 0), not decoded. Going forward is cheap, which is how pages are read."""
+        if self._frames is None or self._frames.tell() >= number:
+            # Pillow turns a frame when it decodes it and forgets that it did: only a new one tells.
+            self.close()
+            self._file = self._opened()
+            self._frames = Image.open(self._file, formats=(self._kind,))
+        self._frames.seek(number)
+        return self._frames
+
+    def _opened(self) -> IO[bytes]:
+        try:
+            return open(self._path, "rb")
+        except OSError as error:
+            raise unreadable(error) from error
+
+
+@contextmanager
+def _faults(message: str) -> Iterator[None]:
+    """Whatever Pillow raises on a damaged file is one typed failure; the kinds of errors are many."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # remarks on odd metadata; what matters raises
+            yield
+    except (PageError, MemoryError):
+        raise
+    except Exception as error:
+        raise PageError(FailureKind.CORRUPT, message) from error
 
 
 class ImagePage:
-    """One decoded frame, mode L or RGB. Resolution tags are ignored: pixels are pixels."""
+    """One decoded frame, mode L or RGB. Resolution tags are ignored: pixels are pixels.
+
+    The pixels of a `shared` image are copied, since the next frame takes their place.
+    """
 
     points: tuple[float, float] | None = None
 
-    def __init__(self, image: Image.Image, settings: PageSettings) -> None:
+    def __init__(self, image: Image.Image, settings: PageSettings, *, shared: bool = False) -> None:
         width, height = image.size
         if width * height > settings.max_image_pixels:
             limit = settings.max_image_pixels // 10**6
@@ -72,25 +130,28 @@ class ImagePage:
                 FailureKind.TOO_LARGE,
                 f"{width} x {height} pixels may be a decompression bomb; the limit is {limit} megapixels",
             )
-        image.load()  # Pillow turns TIFF by itself and takes the tag away, so the tag is read after this
-        orientation = image.getexif().get(_ORIENTATION, 1)
-        self.rotation = _TURN.get(orientation, 0)
+        before = _orientation(image)
+        image.load()
+        after = _orientation(image)  # of a PNG it is known only now; of a TIFF, Pillow has applied it
+        self.rotation = _TURN.get(after if after in _UPRIGHT else before, 0)
         self.cautions: tuple[Caution, ...] = ()
-        self._image = _flatten(ImageOps.exif_transpose(image))
+        flat = _flatten(image)
+        if after in _UPRIGHT:
+            flat = flat.transpose(_UPRIGHT[after])
+        self._image = flat.copy() if shared and flat is image else flat
         self.size: tuple[int, int] = self._image.size
 
     def gray(self, max_pixels: int) -> Gray:
-        image = self._image.convert("L")
-        width, height = image.size
-        scale = min(1.0, math.sqrt(max_pixels / (width * height)))
-        if scale < 1.0:
-            size = (max(1, round(width * scale)), max(1, round(height * scale)))
-            image = image.resize(size, Image.Resampling.BOX)
-        return np.asarray(image)
+        image = self._image
+        size = shrunk(image.size, max_pixels)
+        if size != image.size:
+            image = image.resize(size, Image.Resampling.BOX, reducing_gap=3.0)
+        return np.asarray(image.convert("L"))
 
     def render(self, chunk: Chunk) -> Pixels:
         """Antialiased in both directions: Pillow's filters widen when they shrink, OpenCV's do not."""
-        x0, y0, x1, y1 = chunk.box
+        x0, y0 = max(0.0, chunk.box.x0), max(0.0, chunk.box.y0)
+        x1, y1 = min(self.size[0], chunk.box.x1), min(self.size[1], chunk.box.y1)
         width, height = chunk.size
         if x0 == int(x0) and y0 == int(y0) and x1 == x0 + width and y1 == y0 + height:
             part = self._image.crop((int(x0), int(y0), int(x1), int(y1)))
@@ -104,39 +165,88 @@ class ImagePage:
         return None
 
 
+def _orientation(image: Image.Image) -> int:
+    """EXIF orientation; 1, upright, where there is none. Damaged metadata costs nobody the picture."""
+    try:
+        return int(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # the parser raises nearly anything on nonsense
+        return 1
+
+
 def _flatten(image: Image.Image) -> Image.Image:
-    """Any mode -> L or RGB."""
+    """Any mode -> L or RGB; the image itself where it is that already."""
     if image.mode in _DEEP_MODES:
         return _eight_bits(image)
     if image.has_transparency_data:
-        return _on_paper(image.convert("RGBA"))
-    if image.mode in ("1", "L"):
-        return image.convert("L")
-    return image.convert("RGB")
+        return _on_paper(image if image.mode == "RGBA" else image.convert("RGBA"))
+    if image.mode in ("L", "RGB"):
+        return image
+    if image.mode == "LAB":  # Pillow does not convert it; lightness is what text is made of
+        return image.getchannel(0)
+    return image.convert("L" if image.mode == "1" else "RGB")
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Deep gray to 8 bits. White is the full scale of the depth in use (10, 12, 14 or 16 bits).
+    """Deep gray to 8 bits. White is the full scale of the depth in use (8, 10, 12, 14 or 16 bits).
 
-    Pillow's own conversion clips at 255, which shows a 16-bit scan as a blank page.
+    Pillow's own conversion clips at 255, which shows a 16-bit scan as a blank page. Values below zero
+    and floating point have no full scale: they are stretched from the darkest to the lightest.
     """
-    values = np.asarray(image, dtype=np.float32)
-    values = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0)
-    low, high = float(values.min()), float(values.max())
-    if image.mode == "F" or low < 0:
-        span = high - low
-        scaled = (values - low) * (255.0 / span) if span > 0 else np.full_like(values, 255.0)
-    else:
-        full = next((2.0**bits - 1 for bits in (8, 10, 12, 14, 16) if high < 2**bits), high)
-        scaled = values * (255.0 / full)
-    return Image.fromarray(np.round(scaled).astype(np.uint8))
+    low, high = math.inf, -math.inf
+    for band in _bands(image):
+        values = np.asarray(band)
+        values = values[np.isfinite(values)] if image.mode == "F" else values
+        if values.size:
+            low, high = min(low, float(values.min())), max(high, float(values.max()))
+    if low > high:  # not one number in it
+        low = high = 0.0
+    if image.mode != "F" and low >= 0:
+        low, high = 0.0, next((2.0**bits - 1 for bits in (8, 10, 12, 14, 16) if high < 2**bits), high)
+    span = (high - low) or 1.0
+    inverted = getattr(image, "tag_v2", {}).get(_PHOTOMETRIC) == _WHITE_IS_ZERO
+
+    def convert(band: Image.Image) -> Image.Image:
+        values = (np.asarray(band, dtype=np.float64) - low) / span
+        values = np.nan_to_num(values, nan=0.0, posinf=1.0, neginf=0.0)
+        return Image.fromarray(np.round(255 * (1 - values if inverted else values)).astype(np.uint8))
+
+    return _in_bands(image, "L", convert)
 
 
 def _on_paper(image: Image.Image) -> Image.Image:
-    """Transparent images on white; on black where white would hide everything (white text for dark pages)."""
-    paper = Image.new("RGB", image.size, "white")
-    paper.paste(image, mask=image.getchannel("A"))
-    if np.asarray(paper).min() == 255:
-        paper = Image.new("RGB", image.size, "black")
-        paper.paste(image, mask=image.getchannel("A"))
-    return paper
+    """RGBA on the paper on which most is seen: white, unless white hides what black or gray shows.
+
+    White text on a transparent ground, made for dark pages, would vanish on white.
+    """
+    if image.getchannel("A").histogram()[255] == image.width * image.height:
+        return image.convert("RGB")
+    factor = math.ceil(math.sqrt(image.width * image.height / 4e6))
+    small = image.reduce(factor) if factor > 1 else image
+    seen = {paper: _edges(_pasted(small, paper)) for paper in ("white", "black", "gray")}
+    best = next(paper for paper, edges in seen.items() if edges >= 0.9 * max(seen.values()))
+    return _in_bands(image, "RGB", lambda band: _pasted(band, best))
+
+
+def _pasted(image: Image.Image, paper: str) -> Image.Image:
+    sheet = Image.new("RGB", image.size, paper)
+    sheet.paste(image, mask=image.getchannel("A"))
+    return sheet
+
+
+def _edges(image: Image.Image) -> int:
+    """Pixels that differ from their left neighbour."""
+    gray = np.asarray(image.convert("L"), dtype=np.int16)
+    return int(np.count_nonzero(np.abs(np.diff(gray, axis=1)) > _EDGE))
+
+
+def _bands(image: Image.Image) -> Iterator[Image.Image]:
+    """The image in strips of some rows, from the top."""
+    for top in range(0, image.height, _BAND):
+        yield image.crop((0, top, image.width, min(top + _BAND, image.height)))
+
+
+def _in_bands(image: Image.Image, mode: str, convert: Callable[[Image.Image], Image.Image]) -> Image.Image:
+    result = Image.new(mode, image.size)
+    for number, band in enumerate(_bands(image)):
+        result.paste(convert(band), (0, number * _BAND))
+    return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hiresvlm.datatypes import Pixels
+
+
+def shrunk(size: tuple[int, int], max_pixels: int) -> tuple[int, int]:
+    """Width and height scaled down to at most `max_pixels` together, each at least 1."""
+    width, height = size
+    if width * height <= max_pixels:
+        return size
+    scale = math.sqrt(max_pixels / (width * height))
+    width, height = max(1, int(width * scale)), max(1, int(height * scale))
+    # A side that cannot go below 1 leaves the other one too long.
+    return min(width, max(1, max_pixels // height)), min(height, max(1, max_pixels // width))
 
 
 def on_canvas(pixels: NDArray[np.uint8], size: tuple[int, int], canvas: tuple[int, int]) -> Pixels:

@@ -1,8 +1,8 @@
 """The text layer of a PDF page, taken only where it can be trusted.
 
-Three things make a layer unsound, each seen in the wild: glyphs that map to nothing readable, the
-invisible layer of an older OCR, and a page whose ink is mostly not text of the layer (a scan with a
-stamp, a form with a picture).
+What makes a layer unsound was all seen in the wild: glyphs that map to nothing readable, the text of
+an older OCR (invisible, or painted and then covered by the scan), text in the colour of the paper, and
+a page whose ink is mostly not text of the layer (a scan with a stamp, a form with a picture).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pymupdf
 
 from hiresvlm.datatypes import Box, Line
@@ -28,24 +29,38 @@ MIN_INK_COVERED = 0.9
 
 _INVISIBLE_MODE = 3
 
+_SHORTEST = 3
+"""Characters from which on a line leaves edges for sure; a dash or a dot may count as a speck."""
+
+_COVERS = frozenset(("fill-image", "fill-imgmask", "fill-shade"))
+"""What may hide text that was painted before it."""
+
+_FLAGS = pymupdf.TEXT_PRESERVE_WHITESPACE | pymupdf.TEXT_MEDIABOX_CLIP
+"""No images are decoded, ligatures become letters, glyphs without a character stay unreadable."""
+
 
 def read(page: pymupdf.Page, analysis: PageAnalysis, px: float) -> tuple[Line, ...] | None:
     """Lines with boxes in page pixels (`px` a point), or None when the layer is missing or unsound."""
     glyphs = unreadable = invisible = 0
+    drawn = enumerate(page.get_bboxlog())
+    covers = [(number, pymupdf.Rect(box)) for number, (kind, box) in drawn if kind in _COVERS]
+    visible = pymupdf.Rect(page.rect) * ~_turn(page)  # text is given for the unrotated page
     for span in page.get_texttrace():
         hidden = span["type"] == _INVISIBLE_MODE or span["opacity"] == 0
-        for code, *_ in span["chars"]:
-            if chr(code).isspace():
+        later = [box for number, box in covers if number > span["seqno"]]
+        for code, _, _, box in span["chars"]:
+            centre = pymupdf.Point((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
+            if chr(code).isspace() or centre not in visible:
                 continue
             glyphs += 1
-            invisible += hidden
+            invisible += hidden or any(centre in cover for cover in later)
             unreadable += not _readable(chr(code))
     if glyphs == 0 or unreadable > MAX_UNREADABLE * glyphs or invisible > MAX_INVISIBLE * glyphs:
         return None
     if _has_unmapped_font(page):
         return None
     lines = _lines(page, px)
-    return lines if _ink_covered(lines, analysis) >= MIN_INK_COVERED else None
+    return lines if _is_what_one_sees(lines, analysis) else None
 
 
 def _readable(character: str) -> bool:
@@ -63,28 +78,49 @@ def _has_unmapped_font(page: pymupdf.Page) -> bool:
     return False
 
 
+def _turn(page: pymupdf.Page) -> pymupdf.Matrix:
+    """From the unrotated page, as text is given, to the page as displayed.
+
+    `Page.rotation_matrix` is no help: it knows nothing of /UserUnit.
+    """
+    width, height = page.rect.width, page.rect.height
+    return {
+        90: pymupdf.Matrix(0, 1, -1, 0, width, 0),
+        180: pymupdf.Matrix(-1, 0, 0, -1, width, height),
+        270: pymupdf.Matrix(0, -1, 1, 0, 0, height),
+    }.get(page.rotation % 360, pymupdf.Matrix(1, 0, 0, 1, 0, 0))
+
+
 def _lines(page: pymupdf.Page, px: float) -> tuple[Line, ...]:
-    """Lines in the order of the file; layout puts them into reading order."""
-    turn = page.rotation_matrix  # text is given for the unrotated page
+    """Lines in the order of the file, cut to the page; layout puts them into reading order."""
+    turn = _turn(page)
+    width, height = page.rect.width * px, page.rect.height * px
     found = []
-    for block in page.get_text("dict")["blocks"]:
+    for block in page.get_text("dict", flags=_FLAGS)["blocks"]:
         for line in block.get("lines", ()):
             text = "".join(span["text"] for span in line["spans"]).strip()
-            if text:
-                rect = pymupdf.Rect(line["bbox"]) * turn
-                found.append(Line(text, Box(rect.x0 * px, rect.y0 * px, rect.x1 * px, rect.y1 * px)))
+            rect = pymupdf.Rect(line["bbox"]) * turn
+            box = Box(rect.x0 * px, rect.y0 * px, rect.x1 * px, rect.y1 * px)
+            box = box.intersection(Box(0.0, 0.0, width, height))
+            if text and box.width > 0 and box.height > 0:
+                found.append(Line(text, box))
     return tuple(found)
 
 
-def _ink_covered(lines: tuple[Line, ...], analysis: PageAnalysis) -> float:
-    """Share of the page's edge pixels inside the boxes of the lines."""
-    total = int(analysis.edges.sum())
-    if total == 0:
-        return 1.0
+def _is_what_one_sees(lines: tuple[Line, ...], analysis: PageAnalysis) -> bool:
+    """Whether nearly all ink is in lines, and nearly all lines have ink."""
     left = analysis.edges.copy()
-    s = analysis.scale
+    scale = analysis.scale
+    characters = inkless = 0
     for line in lines:
-        if line.box is not None:
-            x0, y0, x1, y1 = (max(0, round(value * s)) for value in line.box)
-            left[max(0, y0 - 1) : y1 + 1, max(0, x0 - 1) : x1 + 1] = 0
-    return 1.0 - int(left.sum()) / total
+        assert line.box is not None
+        x0, y0, x1, y1 = (round(value * scale) for value in line.box)
+        area = np.s_[max(0, y0 - 1) : y1 + 1, max(0, x0 - 1) : x1 + 1]
+        count = sum(not character.isspace() for character in line.text)
+        characters += count
+        if count >= _SHORTEST and not analysis.edges[area].any():
+            inkless += count
+        left[area] = 0
+    if inkless > MAX_INVISIBLE * characters:
+        return False
+    return int(left.sum()) <= (1 - MIN_INK_COVERED) * int(analysis.edges.sum())

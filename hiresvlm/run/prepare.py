@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from hiresvlm import chunking
 from hiresvlm.datatypes import Document, Failure, FailureKind, Place, Plan, PreparedPage, Probe, View
-from hiresvlm.pages import OpenPage, PageError, Reader, open_document
+from hiresvlm.pages import OpenPage, PageError, Reader, open_document, unreadable
 from hiresvlm.pages.overlay import draw_overlay
 from hiresvlm.settings import ChunkSettings, PageSettings
 
@@ -49,8 +49,9 @@ def probe(document: Document, settings: PageSettings) -> Probe:
     except PageError as error:
         return Probe(document.number, sha256, failure=error.failure)
     except OSError as error:
-        failure = PageError(FailureKind.UNREADABLE, f"cannot be read: {error.strerror}", retryable=True)
-        return Probe(document.number, sha256, failure=failure.failure)
+        return Probe(document.number, sha256, failure=unreadable(error).failure)
+    except MemoryError:
+        return Probe(document.number, sha256, failure=_too_large())
 
 
 def prepare(document: Document, place: Place, pages: PageSettings, chunks: ChunkSettings) -> PreparedPage:
@@ -62,8 +63,7 @@ def prepare(document: Document, place: Place, pages: PageSettings, chunks: Chunk
     except PageError as error:
         return PreparedPage(place, failure=error.failure, render_ms=_ms(began))
     except MemoryError:
-        failure = PageError(FailureKind.TOO_LARGE, "more memory is needed than a page may take").failure
-        return PreparedPage(place, failure=failure, render_ms=_ms(began))
+        return PreparedPage(place, failure=_too_large(), render_ms=_ms(began))
 
 
 def survey(
@@ -87,6 +87,8 @@ def survey(
         return Survey(page.size, page.rotation, analysis.blank, analysis.cap_height, plans)
     except PageError as error:
         return error.failure
+    except MemoryError:
+        return _too_large()
 
 
 def _prepare(
@@ -120,16 +122,25 @@ def _ms(began: float) -> float:
     return (time.perf_counter() - began) * 1e3
 
 
+def _too_large() -> Failure:
+    """A lack of memory as a failure. Open documents are closed, so that it does not hit the next page."""
+    while _open:
+        _open.popitem()[1][0].close()
+    return PageError(FailureKind.TOO_LARGE, "more memory is needed than a page may take").failure
+
+
 def _reader(document: Document, settings: PageSettings) -> Reader:
-    """The open document, from the last few or opened now. Raises `PageError`, also when it changed."""
+    """The open document, from the last few or opened now. Raises `PageError`, also when it changed.
+
+    An evicted document is closed; pages of it are done with by then, since a worker has one at a time.
+    """
     try:
         status = os.stat(document.path)
     except OSError as error:
-        message = f"cannot be read: {error.strerror}"
-        raise PageError(FailureKind.UNREADABLE, message, retryable=True) from error
+        raise unreadable(error) from error
     if (status.st_size, status.st_mtime_ns) != (document.size, document.mtime_ns):
         raise PageError(FailureKind.CHANGED, "the file changed during the run", retryable=True)
-    key = (document.path, document.size, document.mtime_ns, settings.password)
+    key = (document.path, document.size, document.mtime_ns, settings)
     if key in _open:
         _open.move_to_end(key)
         return _open[key][1]
