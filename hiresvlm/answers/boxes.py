@@ -1,15 +1,24 @@
-"""Merging lines with boxes: in the overlap of two chunks each line is kept once, from the better side."""
+"""Merging lines with boxes: in the overlap of two chunks each line is kept once, from the better side.
+
+Hierarchical: chunks that stand side by side are joined to bands first (a line that runs across a
+vertical seam is put together again), then bands are laid on top of each other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from itertools import combinations
 
 from hiresvlm.datatypes import Box, Chunk, Line
 
 SAME = 0.5
 """Two boxes show the same print when their overlap covers this share of the smaller one (SAHI)."""
+
+BAND = 0.7
+"""Chunks whose vertical extents share this much of the smaller one stand side by side."""
+
+EDGE = 0.25
+"""A line that ends this close to the edge of its chunk (in line heights) may go on beyond it."""
 
 _SHORTEST_MATCH = 2
 """Characters that two halves of a line must share to be joined by their text."""
@@ -17,97 +26,90 @@ _SHORTEST_MATCH = 2
 
 def merge(lines: Sequence[Line], chunks: Sequence[Chunk]) -> tuple[Line, ...]:
     """All lines once. Boxes are in page pixels; `line.chunk` numbers the chunk each was read from."""
-    kept: list[Line | None] = list(lines)
-    members: dict[int, list[int]] = {}
-    for index, line in enumerate(lines):
-        members.setdefault(line.chunk, []).append(index)
-    for a, b in combinations(sorted(members), 2):
-        zone = chunks[a].box.intersection(chunks[b].box)
-        if zone.width > 0 and zone.height > 0:
-            _merge_zone(kept, members[a], members[b], zone, chunks)
-    return tuple(line for line in kept if line is not None)
+    if not any(_overlap(chunks[a].box, chunks[b].box) for a in range(len(chunks)) for b in range(a)):
+        return tuple(lines)
+    of_chunk: dict[int, list[Line]] = {}
+    for line in lines:
+        of_chunk.setdefault(line.chunk, []).append(line)
+    merged: list[Line] = []
+    for band in _bands(chunks):
+        joined: list[Line] = []
+        for before, number in zip([None, *band], band, strict=False):
+            new = of_chunk.get(number, [])
+            joined = joined + new if before is None else _beside(joined, new, chunks[before], chunks[number])
+        merged = _below(merged, joined, chunks)
+    return tuple(merged)
 
 
-def _merge_zone(
-    kept: list[Line | None], left: list[int], right: list[int], zone: Box, chunks: Sequence[Chunk]
-) -> None:
-    """Resolve the pairs of lines of two overlapping chunks, in place."""
-    for i in left:
-        for j in right:
-            first, second = kept[i], kept[j]
-            if first is None:
-                break
-            if second is None or not _touches(first, zone) or not _touches(second, zone):
-                continue
-            if _same_print(first, second):
-                joined = _joined(first, second, chunks)
-                if joined is not None:
-                    kept[i], kept[j] = joined, None
-                elif _room(first, chunks, second.chunk) >= _room(second, chunks, first.chunk):
-                    kept[j] = None
-                else:
-                    kept[i] = None
-
-
-def _touches(line: Line, zone: Box) -> bool:
-    if line.box is None:
-        return False
-    common = line.box.intersection(zone)
+def _overlap(a: Box, b: Box) -> bool:
+    common = a.intersection(b)
     return common.width > 0 and common.height > 0
 
 
-def _same_print(a: Line, b: Line) -> bool:
-    """Same row, and one's extent along it lies mostly in the other's, or they continue each other."""
-    if a.box is None or b.box is None:
-        return False
-    common = a.box.intersection(b.box)
-    if common.width <= 0 or common.height < SAME * min(a.box.height, b.box.height):
-        return False
-    if common.width >= SAME * min(a.box.width, b.box.width):
-        return True
-    return common.width >= 0.5 * min(a.box.height, b.box.height)
+def _bands(chunks: Sequence[Chunk]) -> list[list[int]]:
+    """Numbers of chunks side by side, from left to right; bands from top to bottom."""
+    bands: list[list[int]] = []
+    for number in sorted(range(len(chunks)), key=lambda n: (chunks[n].box.y0, chunks[n].box.x0)):
+        box = chunks[number].box
+        for band in bands:
+            if all(_side_by_side(box, chunks[other].box) for other in band):
+                band.append(number)
+                break
+        else:
+            bands.append([number])
+    return [sorted(band, key=lambda n: chunks[n].box.x0) for band in bands]
 
 
-def _room(line: Line, chunks: Sequence[Chunk], other: int) -> float:
-    """Distance of a line to the edges of its chunk that lie inside the other chunk: where it may be cut."""
-    mine, theirs = chunks[line.chunk].box, chunks[other].box
-    if line.box is None:
-        return 0.0
-    distances = [float("inf")]
-    if theirs.y0 < mine.y0 < theirs.y1:
-        distances.append(line.box.y0 - mine.y0)
-    if theirs.y0 < mine.y1 < theirs.y1:
-        distances.append(mine.y1 - line.box.y1)
-    if theirs.x0 < mine.x0 < theirs.x1:
-        distances.append(line.box.x0 - mine.x0)
-    if theirs.x0 < mine.x1 < theirs.x1:
-        distances.append(mine.x1 - line.box.x1)
-    return min(distances)
+def _side_by_side(a: Box, b: Box) -> bool:
+    return a.intersection(b).height >= BAND * min(a.height, b.height)
 
 
-def _joined(a: Line, b: Line, chunks: Sequence[Chunk]) -> Line | None:
-    """A line that runs across a vertical seam, put together from both sides.
+# -------------------------------------------------------------------------------------- horizontally
 
-    None when one side saw all of it: then that side's reading is taken as it is.
-    """
-    if a.box is None or b.box is None:
-        return None
-    if a.box.x0 > b.box.x0:
-        a, b = b, a
+
+def _beside(left: list[Line], right: list[Line], chunk: Chunk, other: Chunk) -> list[Line]:
+    """Lines of a band and of the next chunk to its right (`other`); `chunk` is the band's last one."""
+    if chunk.box.x1 <= other.box.x0:
+        return left + right
+    kept_left: list[Line | None] = list(left)
+    kept_right: list[Line | None] = list(right)
+    for i, a in enumerate(left):
+        if a.box is None or a.box.x1 <= other.box.x0:
+            continue
+        for j, b in enumerate(kept_right):
+            if b is None or b.box is None or b.box.x0 >= chunk.box.x1 or not _one_row(a.box, b.box):
+                continue
+            slack = EDGE * min(a.box.height, b.box.height)
+            if b.box.x1 <= a.box.x1 + slack and a.box.x1 < chunk.box.x1 - slack:
+                kept_right[j] = None  # the left side saw its end
+            elif a.box.x0 >= b.box.x0 - slack:
+                kept_left[i] = None  # the right side saw its start
+                break
+            else:
+                kept_right[j] = _spliced(a, b)
+                kept_left[i] = None
+                break
+    return [line for line in (*kept_left, *kept_right) if line is not None]
+
+
+def _one_row(a: Box, b: Box) -> bool:
+    """Same height on the page, and one goes on where the other is."""
+    common = a.intersection(b)
+    height = min(a.height, b.height)
+    return common.height >= SAME * height and common.width >= EDGE * height
+
+
+def _spliced(a: Line, b: Line) -> Line:
+    """A line that runs across a vertical seam, from its two sides. It belongs to the right chunk now."""
     assert a.box is not None
     assert b.box is not None
-    slack = 0.25 * min(a.box.height, b.box.height)
-    continues = b.box.x0 > a.box.x0 + slack and b.box.x1 > a.box.x1 + slack
-    side_by_side = chunks[a.chunk].box.x1 < chunks[b.chunk].box.x1
-    if not (continues and side_by_side):
-        return None
-    text = _spliced(a.text, b.text, (a.box.x1 - b.box.x0) / a.box.width, (a.box.x1 - b.box.x0) / b.box.width)
+    common = a.box.x1 - b.box.x0
+    text = _joined(a.text, b.text, common / a.box.width, common / b.box.width)
     confidences = [c for c in (a.confidence, b.confidence) if c is not None]
-    confidence = min(confidences) if confidences else None
-    return Line(text, a.box.union(b.box), confidence, a.chunk)
+    return Line(text, a.box.union(b.box), min(confidences) if confidences else None, b.chunk)
 
 
-def _spliced(left: str, right: str, share_left: float, share_right: float) -> str:
+def _joined(left: str, right: str, share_left: float, share_right: float) -> str:
     """Join two readings whose boxes say that the end of one and the start of the other are the same."""
     tail = min(len(left), max(1, round(len(left) * share_left)) + 3)
     head = min(len(right), max(1, round(len(right) * share_right)) + 3)
@@ -119,3 +121,68 @@ def _spliced(left: str, right: str, share_left: float, share_right: float) -> st
         return left[: len(left) - tail + match.a + half] + right[match.b + half :]
     cut_left = len(left) - round(len(left) * share_left / 2)
     return left[:cut_left] + right[round(len(right) * share_right / 2) :]
+
+
+# ---------------------------------------------------------------------------------------- vertically
+
+
+def _below(upper: list[Line], lower: list[Line], chunks: Sequence[Chunk]) -> list[Line]:
+    """Lines of the bands above and of the next band.
+
+    Of what both saw, the upper half of the overlap is taken from above and the lower half from below:
+    each side saw its own half farther from its edge. Lines that were broken differently on the two
+    sides are decided together, so that no piece falls between them.
+    """
+    groups = _Groups(len(upper) + len(lower))
+    margin = [0.0] * (len(upper) + len(lower))
+    matched = [False] * (len(upper) + len(lower))
+    top = min((line.box.y0 for line in lower if line.box is not None), default=float("inf"))
+    for i, a in enumerate(upper):
+        if a.box is None or a.box.y1 <= top:
+            continue
+        for j, b in enumerate(lower):
+            if b.box is None or not _same_print(a.box, b.box):
+                continue
+            start, end = chunks[b.chunk].box.y0, chunks[a.chunk].box.y1
+            if start >= end:
+                continue
+            here, there = i, len(upper) + j
+            groups.join(here, there)
+            matched[here] = matched[there] = True
+            centre = (a.box.y0 + a.box.y1 + b.box.y0 + b.box.y1) / 4
+            margin[here] += centre - (start + end) / 2
+    below_wins: dict[int, float] = {}
+    for number, value in enumerate(margin):
+        root = groups.find(number)
+        below_wins[root] = below_wins.get(root, 0.0) + value
+    kept = [
+        line
+        for number, line in enumerate((*upper, *lower))
+        if not matched[number] or (below_wins[groups.find(number)] > 0) == (number >= len(upper))
+    ]
+    return kept
+
+
+def _same_print(a: Box, b: Box) -> bool:
+    common = a.intersection(b)
+    return (
+        common.height >= SAME * min(a.height, b.height)
+        and common.width >= SAME * min(a.width, b.width)
+        and common.width > 0
+    )
+
+
+class _Groups:
+    """Disjoint sets of numbers."""
+
+    def __init__(self, size: int) -> None:
+        self._parent = list(range(size))
+
+    def find(self, number: int) -> int:
+        while self._parent[number] != number:
+            self._parent[number] = self._parent[self._parent[number]]
+            number = self._parent[number]
+        return number
+
+    def join(self, a: int, b: int) -> None:
+        self._parent[self.find(a)] = self.find(b)

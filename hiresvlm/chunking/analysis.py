@@ -26,6 +26,10 @@ seams: it sees faint print and ignores gradients, paper tint and mirror bleed-th
 CELL = 28
 """Side of an ink cell in page pixels: one visual token at scale 1."""
 
+SMALLEST_SHARE = 0.55
+"""Small text is taken to be at least this share of the median. Footnotes are 0.7 of the text; what is
+smaller still is mostly noise, or text that runs sideways, and would make the whole page expensive."""
+
 _BLOB_PER_CAP = 1.35
 """Height of a line of mixed text (ascender to descender), or of a CJK glyph, per capital height."""
 
@@ -157,7 +161,8 @@ def _cap_heights(gray: Gray) -> tuple[float | None, float | None]:
     def percentile(share: float) -> float:
         return float(values[np.searchsorted(cumulative, share * cumulative[-1])])
 
-    return percentile(0.5), percentile(0.1)
+    median = percentile(0.5)
+    return median, max(percentile(0.1), SMALLEST_SHARE * median)
 
 
 def _skew(centres: NDArray[np.float64], owner: NDArray[np.int32], blobs: int) -> float:

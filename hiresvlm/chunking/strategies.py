@@ -139,11 +139,11 @@ def _fit(box: Box, scale: float, most: int, settings: ChunkSettings) -> Chunk:
 
 
 def _starts(length: int, tile: float) -> list[float]:
-    """Tile starts along one axis: a stride of two thirds, the last tile moved back inside."""
+    """Tile starts along one axis: even steps of two thirds of a tile or a little less."""
     if length <= tile:
         return [0.0]
-    count = math.ceil((length - tile) / (tile * OVERLAP_STRIDE)) + 1
-    return [min(k * tile * OVERLAP_STRIDE, length - tile) for k in range(count)]
+    steps = math.ceil((length - tile) / (tile * OVERLAP_STRIDE))
+    return [k * (length - tile) / steps for k in range(steps + 1)]
 
 
 def _legible_scale(analysis: PageAnalysis, settings: ChunkSettings) -> float:
