@@ -6,15 +6,18 @@ to it from Python and from C alike.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import re
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -24,79 +27,131 @@ if TYPE_CHECKING:
 PLAIN_INTERVAL_S = 60.0
 """Without a terminal (cron, a log file) one line this often."""
 
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def visible(text: str) -> str:
     """File names come from strangers: control characters are shown as escapes and move no cursor."""
-    return _UNSAFE.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    return _UNSAFE.sub(_escape, text)
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if 0xDC80 <= code <= 0xDCFF:  # a byte of a name that is not UTF-8
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def open_missing_descriptors() -> None:
+    """Put /dev/null where stdin, stdout or stderr is closed (`>&-`).
+
+    Else the next file that is opened, such as the output, would become what libraries print to.
+    """
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(fd, True)
+    os.close(fd)
 
 
 def guard_stdout() -> int:
     """Give stdout to the caller alone: a private descriptor for it; everyone else's goes to stderr."""
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     private = os.dup(1)
     os.dup2(2, 1)
     return private
 
 
-class Reporter:
-    """Messages and progress of one command."""
+def close_log() -> None:
+    """Close the log file of the last `Reporter`."""
+    log = logging.getLogger("hiresvlm")
+    for handler in list(log.handlers):
+        log.removeHandler(handler)
+        handler.close()
+    log.addHandler(logging.NullHandler())  # without any, logging prints warnings itself
 
-    def __init__(self, *, quiet: bool = False, verbose: bool = False, log_file: str | None = None) -> None:
+
+class _Console(Console):
+    """A console that is not worth ending a run for."""
+
+    def on_broken_pipe(self) -> None:
+        """Whoever read our messages is gone; the records go on."""
+        self.quiet = True
+
+
+class Reporter:
+    """Messages and progress of one command. `clock` gives seconds."""
+
+    def __init__(
+        self,
+        *,
+        quiet: bool = False,
+        verbose: bool = False,
+        log_file: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.verbose = verbose
         self._quiet = quiet
-        self._console = Console(stderr=True, highlight=False)
+        self._console = _Console(stderr=True, highlight=False)
+        # Not `is_terminal`: FORCE_COLOR would put a bar into log files.
+        self._live = sys.stderr is not None and sys.stderr.isatty()
         self._log = logging.getLogger("hiresvlm")
         self._log.propagate = False
         self._log.setLevel(logging.INFO)
-        self._log.handlers.clear()
-        self._log.addHandler(logging.NullHandler() if log_file is None else _log_handler(log_file))
+        if log_file is not None or not self._log.handlers:
+            close_log()
+        if log_file is not None:
+            self._log.addHandler(_log_handler(log_file))
         self._progress: Progress | None = None
         self._task: TaskID | None = None
-        self._line_at = time.monotonic() + PLAIN_INTERVAL_S
+        self._clock = clock
+        self._line_at = clock() + PLAIN_INTERVAL_S
 
     def note(self, message: str) -> None:
         """Something good to know; not shown with -q."""
-        self._log.info(visible(message))
+        self._log.info("%s", visible(message))
         if not self._quiet:
             self._print(message)
 
     def warn(self, message: str) -> None:
-        self._log.warning(visible(message))
+        self._log.warning("%s", visible(message))
         self._print(message, "yellow")
 
     def error(self, message: str, hint: str | None = None) -> None:
-        self._log.error(visible(message))
+        self._log.error("%s", visible(message))
         self._print(f"hiresvlm: {message}", "red")
         if hint:
+            self._log.error("  %s", visible(hint))
             self._print(f"  {hint}")
 
     def progress(self, report: Report) -> None:
         """Show where the run is: a bar on a terminal, else a plain line a minute."""
         if self._quiet:
             return
-        if self._console.is_terminal:
-            self._bar(report)
-        elif time.monotonic() >= self._line_at:
-            self._line_at = time.monotonic() + PLAIN_INTERVAL_S
+        if self._live:
+            with _unless_gone():
+                self._bar(report)
+        elif self._clock() >= self._line_at:
+            self._line_at = self._clock() + PLAIN_INTERVAL_S
             self._print(_progress_line(report))
 
     def finish(self, report: Report) -> None:
         """Take the bar away and print the summary."""
         self.stop()
         if not self._quiet:
-            self._summary(report)
-        self._log.info(_progress_line(report))
+            with _unless_gone():
+                self._summary(report)
+        self._log.info("%s", _progress_line(report))
 
     def stop(self) -> None:
         """Leave the terminal as it was found."""
         if self._progress is not None:
-            self._progress.stop()
+            with _unless_gone():
+                self._progress.stop()
             self._progress = None
 
     def _print(self, message: str, style: str | None = None) -> None:
-        self._console.print(visible(message), style=style, markup=False, soft_wrap=True)
+        with _unless_gone():
+            self._console.print(visible(message), style=style, markup=False, emoji=False, soft_wrap=True)
 
     def _bar(self, report: Report) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -111,6 +166,7 @@ class Reporter:
                 TimeRemainingColumn(),
                 console=self._console,
                 transient=True,
+                redirect_stdout=False,
             )
             self._task = self._progress.add_task("", total=None, pages="", speed="")
             self._progress.start()
@@ -129,7 +185,7 @@ class Reporter:
         table.add_column(style="bold")
         table.add_column()
         for name, value in _summary_rows(report, data):
-            table.add_row(name, visible(value))
+            table.add_row(name, Text(visible(value)))  # not markup: names of files are in it
         self._console.print(table)
         if data["latency_ms"]:
             times = Table(box=None, pad_edge=False)
@@ -149,7 +205,9 @@ def _summary_rows(report: Report, data: dict[str, object]) -> list[tuple[str, st
     earlier = sum(report.earlier.values())
     if earlier:
         pages += f"; {earlier} done before"
-    rows = [("pages", pages), ("speed", f"{_speed(report)}, {report.seconds:.1f} s")]
+    rows = [("pages", pages)]
+    if report.done:
+        rows.append(("speed", f"{_speed(report)}, {report.seconds:.1f} s"))
     if report.requests:
         mean = report.visual_tokens / report.requests
         kind = "planned visual tokens" if report.planned else "visual tokens"
@@ -191,8 +249,17 @@ def _expected_pages(report: Report) -> int | None:
 
 def _speed(report: Report) -> str:
     seconds = max(report.seconds, 1e-9)
-    tokens = "" if report.planned else f", {report.output_tokens / seconds:,.0f} tokens/s"
+    tokens = (
+        ""
+        if report.planned or not report.output_tokens
+        else f", {report.output_tokens / seconds:,.0f} tokens/s"
+    )
     return f"{report.done / seconds:.2f} pages/s{tokens}"
+
+
+def _unless_gone() -> contextlib.AbstractContextManager[None]:
+    """A terminal that was closed, or a full disk behind `2> file`, is no reason to lose the records."""
+    return contextlib.suppress(OSError)
 
 
 def _log_handler(path: str) -> logging.Handler:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hiresvlm.chunking import naive_tokens
-from hiresvlm.datatypes import Document, Plan
+from hiresvlm.datatypes import Document, Plan, naive_tokens
 from hiresvlm.documents import OVERLAY_SUFFIX, parse_pages, select_pages
-from hiresvlm.errors import OutputError
 from hiresvlm.run.prepare import Survey, probe, survey
 from hiresvlm.settings import Settings
 from hiresvlm.workers import Pool
+from hiresvlm.writers.stream import output_error
+from hiresvlm.writers.textfiles import path_below
 
 FAMILIES = (28, 32)
 """Pixels per visual token and side of the two model families."""
@@ -27,6 +27,8 @@ class PagePlans:
     page: int | None
     survey: Survey | None = None
     failure: str | None = None
+    caution: str | None = None
+    """Something to know about the document; then nothing else is set."""
     overlay: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -64,9 +66,15 @@ class PagePlans:
 
 def plan_documents(
     documents: Sequence[Document], settings: Settings, strategies: Sequence[str], save: str | None
-) -> Iterator[PagePlans]:
-    """Plans of every selected page. With `save`, an overlay of the first strategy in that folder."""
+) -> Generator[PagePlans]:
+    """Plans of every selected page. With `save`, an overlay of the first strategy in that folder.
+
+    Raises `OutputError` when an overlay cannot be written.
+    """
     ranges = None if settings.run.pages is None else parse_pages(settings.run.pages)
+    if save is not None:
+        save = os.path.realpath(save)
+        _make_folder(save)
     pool = Pool(1)
     try:
         for document in documents:
@@ -78,7 +86,11 @@ def plan_documents(
             if problem:
                 yield PagePlans(document.source, None, failure=problem)
                 continue
-            for number in select_pages(ranges, found.pages)[0]:
+            numbers, beyond = select_pages(ranges, found.pages)
+            if beyond:
+                message = f"the document has {found.pages} pages; the page range asks for more"
+                yield PagePlans(document.source, None, caution=message)
+            for number in numbers:
                 overlay = None if save is None else _overlay_path(save, document, number)
                 arguments = (document, number, settings.page, settings.chunk, tuple(strategies), overlay)
                 result = _call(pool, survey, *arguments, timeout_s=settings.page.timeout_s)
@@ -101,13 +113,16 @@ def _call(pool: Pool, task: Callable[..., Any], *arguments: Any, timeout_s: floa
 
 def _overlay_path(folder: str, document: Document, number: int) -> str:
     """`DIR/<path below the PATH argument>.p<page>.plan.png`, never outside DIR."""
-    parts = [part for part in document.key.split(os.sep) if part not in ("", ".", "..")]
-    path = os.path.join(folder, *parts) + f".p{number}{OVERLAY_SUFFIX}"
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}") from error
+    path = path_below(folder, document, f".p{number}{OVERLAY_SUFFIX}")
+    _make_folder(os.path.dirname(path))
     return path
+
+
+def _make_folder(path: str) -> None:
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise output_error(path, error) from error
 
 
 def _plan_dict(plan: Plan) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-import statistics
+import math
 import time
 from array import array
 from dataclasses import dataclass, field
@@ -28,7 +28,12 @@ class Report:
     """Pages that the output held already."""
     documents: int = 0
     documents_done: int = 0
+    """Documents whose pages are counted in `pages_known` (or that are done, or cannot be read)."""
     pages_known: int = 0
+    """Records that this run is known to make."""
+    beyond_range: int = 0
+    """Documents with fewer pages than --pages asks for; `outside_range` of them have none of those."""
+    outside_range: int = 0
     blank: int = 0
     requests: int = 0
     visual_tokens: int = 0
@@ -89,6 +94,7 @@ class Report:
             "pages": {status.value: count for status, count in self.status.items()},  # type: ignore[attr-defined]
             "earlier": {status.value: count for status, count in self.earlier.items()},  # type: ignore[attr-defined]
             "blank": self.blank,
+            "beyond_page_range": self.beyond_range,
             "interrupted": self.interrupted,
             "retried": self.retried,
             "seconds": round(seconds, 3),
@@ -117,7 +123,5 @@ class Report:
 
 
 def _quantile(values: array[float], share: float) -> float:
-    """Nearest-rank quantile."""
-    if share == 0.5:
-        return round(statistics.median_low(values), 1)
-    return round(sorted(values)[min(len(values) - 1, int(share * len(values)))], 1)
+    """Nearest-rank quantile: the smallest value that at least this share of all does not exceed."""
+    return round(sorted(values)[max(0, math.ceil(share * len(values)) - 1)], 1)

@@ -9,9 +9,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from hiresvlm.chunking import STRATEGIES, analyse, naive_tokens, plan
+from hiresvlm.chunking import STRATEGIES, analyse, plan
 from hiresvlm.chunking.analysis import PageAnalysis
-from hiresvlm.datatypes import Box, Plan
+from hiresvlm.datatypes import Box, Plan, naive_tokens
 from hiresvlm.settings import ChunkSettings
 from tests.support import text_image
 

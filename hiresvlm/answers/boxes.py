@@ -155,12 +155,11 @@ def _below(upper: list[Line], lower: list[Line], chunks: Sequence[Chunk]) -> lis
     for number, value in enumerate(margin):
         root = groups.find(number)
         below_wins[root] = below_wins.get(root, 0.0) + value
-    kept = [
+    return [
         line
         for number, line in enumerate((*upper, *lower))
         if not matched[number] or (below_wins[groups.find(number)] > 0) == (number >= len(upper))
     ]
-    return kept
 
 
 def _same_print(a: Box, b: Box) -> bool:

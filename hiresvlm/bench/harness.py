@@ -13,9 +13,8 @@ from typing import Any
 import typer
 
 from hiresvlm import engines
-from hiresvlm.chunking import naive_tokens
 from hiresvlm.console import Reporter
-from hiresvlm.datatypes import Record
+from hiresvlm.datatypes import Record, naive_tokens
 from hiresvlm.documents import expand
 from hiresvlm.engines import Engine
 from hiresvlm.run import Sink, run

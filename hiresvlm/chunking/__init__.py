@@ -8,6 +8,6 @@ covered, none empty, deterministic.
 from __future__ import annotations
 
 from hiresvlm.chunking.analysis import PageAnalysis, analyse
-from hiresvlm.chunking.strategies import STRATEGIES, naive_tokens, plan
+from hiresvlm.chunking.strategies import STRATEGIES, plan
 
-__all__ = ["STRATEGIES", "PageAnalysis", "analyse", "naive_tokens", "plan"]
+__all__ = ["STRATEGIES", "PageAnalysis", "analyse", "plan"]

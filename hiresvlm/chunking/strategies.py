@@ -32,11 +32,6 @@ MAX_ASPECT: Final = 12.0
 Planner = Callable[[PageAnalysis, ChunkSettings], Plan]
 
 
-def naive_tokens(factor: int) -> int:
-    """Visual tokens of the naive method, which stretches a page to 4 x 4 tiles of 448 and a thumbnail."""
-    return 17 * (TILE // factor) ** 2
-
-
 def plan(analysis: PageAnalysis, settings: ChunkSettings) -> Plan:
     """The plan of the chosen strategy; a blank page has no chunks under any of them."""
     if analysis.blank:

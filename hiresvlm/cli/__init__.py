@@ -11,8 +11,10 @@ import traceback
 from typing import Annotated, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from hiresvlm import __version__
+from hiresvlm.cli import options
 from hiresvlm.errors import ExitCode, HiresvlmError
 
 app = typer.Typer(
@@ -28,7 +30,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"hiresvlm {__version__}")
+        options.say(f"hiresvlm {__version__}")
         raise typer.Exit
 
 
@@ -55,34 +57,62 @@ _register()
 
 def main() -> NoReturn:
     """Entry point of the `hiresvlm` program: every error a user can cause ends in one sentence."""
-    from hiresvlm.console import Reporter
+    from hiresvlm.console import close_log, open_missing_descriptors
 
-    try:
-        app()
-        code = int(ExitCode.OK)
-    except HiresvlmError as error:
-        Reporter().error(error.message, error.hint)
-        code = int(error.exit_code)
-    except KeyboardInterrupt:
-        code = int(ExitCode.INTERRUPTED)
-    except SystemExit as end:
-        code = end.code if isinstance(end.code, int) else int(ExitCode.UNEXPECTED) if end.code else 0
-    except BrokenPipeError:  # `hiresvlm plan ... | head`
-        code = int(ExitCode.OK)
-    except Exception as error:
-        if "-v" in sys.argv or "--verbose" in sys.argv:
-            traceback.print_exc()
-        Reporter().error(
-            f"unexpected {type(error).__name__}", "run it again with -v and report what it prints"
-        )
-        code = int(ExitCode.UNEXPECTED)
+    open_missing_descriptors()
+    code = _run()
+    close_log()
     _flush()
     sys.exit(code)
 
 
+def _run() -> int:
+    """Run the command; its exit code."""
+    from hiresvlm.console import Reporter
+    from hiresvlm.writers.stream import ReaderGone
+
+    verbose = "-v" in sys.argv or "--verbose" in sys.argv
+    try:
+        ended = app(prog_name="hiresvlm", standalone_mode=False)
+        return ended if isinstance(ended, int) else ExitCode.OK
+    except HiresvlmError as error:
+        if verbose and error.__cause__ is not None:
+            traceback.print_exc()
+        Reporter().error(error.message, error.hint)
+        return error.exit_code
+    except TyperException as error:
+        return _bad_command_line(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return ExitCode.INTERRUPTED
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else ExitCode.UNEXPECTED if end.code else ExitCode.OK
+    except (ReaderGone, BrokenPipeError):  # `hiresvlm plan ... | head`
+        return ExitCode.OK
+    except Exception as error:
+        if verbose:
+            traceback.print_exc()
+        hint = "run it again with -v and report what it prints"
+        Reporter().error(f"unexpected {type(error).__name__}", None if verbose else hint)
+        return ExitCode.UNEXPECTED
+
+
+def _bad_command_line(error: TyperException) -> int:
+    """Say what the parser did not like. Not its own way, which prints control characters of names."""
+    from hiresvlm.console import Reporter
+
+    context = getattr(error, "ctx", None)
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    if not message:  # no arguments: the help was shown
+        return ExitCode.USAGE
+    Reporter().error(message, None if context is None else f"see {context.command_path} --help")
+    return ExitCode.USAGE
+
+
 def _flush() -> None:
     """Flush now, so that a closed pipe does not turn a good exit into a traceback at shutdown."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
-    except (BrokenPipeError, ValueError, AttributeError):
+    except (OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

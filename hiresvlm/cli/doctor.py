@@ -19,12 +19,12 @@ def doctor(
 
     found = examine()
     if as_json:
-        typer.echo(json.dumps(found, ensure_ascii=False, indent=1))
+        options.say(json.dumps(found, ensure_ascii=False, indent=1))
         return
     for title, items in found.items():
-        typer.echo(f"{title}:")
+        options.say(f"{title}:")
         for line in _lines(items):
-            typer.echo(f"  {line}")
+            options.say(f"  {line}")
 
 
 def _lines(items: Any) -> list[str]:

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
+import re
 import signal
+import sys
 import time
 import types
 import uuid
-from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hiresvlm.cli import options
+from hiresvlm.cli.output import (
+    STDOUT,
+    check_files,
+    check_report,
+    is_stream,
+    log_path,
+    open_sink,
+    save_report,
+)
 from hiresvlm.errors import ExitCode, NoInputError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from hiresvlm.console import Reporter
     from hiresvlm.datatypes import Document
-    from hiresvlm.report import Report
     from hiresvlm.run import Sink
     from hiresvlm.settings import Settings
 
@@ -49,16 +58,20 @@ def ocr(
         str, typer.Option(help="auto takes a sound PDF text layer instead of reading.")
     ] = "ignore",
     prompt: Annotated[str | None, typer.Option(metavar="FILE", help="Your own instruction.")] = None,
-    keep_chunks: Annotated[bool, typer.Option(help="Keep the raw reply of each request.")] = False,
+    keep_chunks: Annotated[
+        bool, typer.Option("--keep-chunks", help="Keep the raw reply of each request.")
+    ] = False,
     password_file: options.PasswordFile = None,
-    retry_errors: Annotated[bool, typer.Option(help="Redo failed and partial pages.")] = False,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Redo failed and partial pages.")
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume/--no-resume", help="--no-resume keeps the old file as FILE.1.")
     ] = True,
     max_runtime: Annotated[
         str | None, typer.Option(metavar="TIME", help="Stop cleanly after 6h, 90m; resumable.")
     ] = None,
-    allow_empty: Annotated[bool, typer.Option(help="Finding no input is no error.")] = False,
+    allow_empty: Annotated[bool, typer.Option("--allow-empty", help="Finding no input is no error.")] = False,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Rendering processes.")] = 2,
     report: Annotated[str | None, typer.Option(metavar="FILE", help="Write a summary as JSON.")] = None,
     log_file: Annotated[str | None, typer.Option(metavar="FILE", help="Write messages here too.")] = None,
@@ -71,51 +84,66 @@ def ocr(
     Exit codes: 0 all pages ok, 3 some failed or partial, 4 no input, 5 engine, 6 output, 7 locked,
     130 interrupted.
     """
+    from hiresvlm import engines
     from hiresvlm import settings as s
-    from hiresvlm.chunking import STRATEGIES
     from hiresvlm.console import Reporter, guard_stdout
     from hiresvlm.documents import parse_pages
 
     options.choice(format, ("jsonl", "md", "txt"), "--format")
-    options.choice(strategy, tuple(STRATEGIES), "--strategy")
+    options.choice(strategy, options.STRATEGIES, "--strategy")
     options.choice(text_layer, ("ignore", "auto"), "--text-layer")
+    options.choice(engine, ("auto", *engines.ENGINES), "--engine")
     if (format != "jsonl") != (output_dir is not None):
         raise UsageError("--format md or txt and --output-dir go together")
+    if output_dir is not None and output is not None and is_stream(output):
+        raise UsageError("text files are made from the records: with --output-dir, -o must be a file")
     if pages is not None:
         parse_pages(pages)
-    settings = s.Settings(
-        page=s.PageSettings(text_layer=text_layer, password=options.password(password_file)),
-        chunk=s.ChunkSettings(strategy=strategy, max_tokens_per_page=max_tokens_per_page),
-        engine=s.EngineSettings(name=engine, slots=_slots(slots)),
-        task=s.TaskSettings(prompt=_prompt(prompt), max_new_tokens=max_new_tokens, keep_chunks=keep_chunks),
-        run=s.RunSettings(
-            pages=pages,
-            retry_errors=retry_errors,
-            max_runtime_s=None if max_runtime is None else options.duration(max_runtime, "--max-runtime"),
-            workers=workers,
-        ),
-    )
-    reporter = Reporter(quiet=quiet, verbose=verbose, log_file=_log_file(log_file))
-    journal_path = output
-    if output_dir is not None and output is None:
-        journal_path = os.path.join(output_dir, JOURNAL_NAME)
-    try:
-        documents = options.documents(
-            paths,
-            files_from=files_from,
-            recursive=recursive,
-            min_age=min_age,
-            exclude=[path for path in (journal_path, output_dir, report, log_file) if path is not None],
+    min_age_s = 0.0 if min_age is None else options.duration(min_age, "--min-age")
+    settings, reason = engines.resolve(
+        s.Settings(
+            page=s.PageSettings(text_layer=text_layer, password=options.password(password_file)),
+            chunk=s.ChunkSettings(strategy=strategy, max_tokens_per_page=max_tokens_per_page),
+            engine=s.EngineSettings(name=engine, slots=_slots(slots)),
+            task=s.TaskSettings(
+                prompt=_prompt(prompt), max_new_tokens=max_new_tokens, keep_chunks=keep_chunks
+            ),
+            run=s.RunSettings(
+                pages=pages,
+                retry_errors=retry_errors,
+                max_runtime_s=None if max_runtime is None else options.duration(max_runtime, "--max-runtime"),
+                workers=workers,
+            ),
         )
+    )
+    if output_dir is not None and output is None:
+        output = os.path.join(output_dir, JOURNAL_NAME)
+    if output in STDOUT:
+        output = None
+    named = options.named_paths(paths, files_from)
+    check_files({"--output": output, "--report": report, "--log-file": log_file}, named)
+    check_report(report)
+    if output is None and sys.stdout is None:
+        raise OutputError("cannot write stdout: it is closed", "write to a file with -o")
+    stdout = guard_stdout()  # before anything is opened or loaded that could print
+    if output is not None:
+        os.close(stdout)
+    reporter = Reporter(quiet=quiet, verbose=verbose, log_file=log_path(log_file))
+    ours = [path for path in (output, report, log_file) if path is not None]
+    try:
+        documents = options.documents(named, recursive=recursive, min_age_s=min_age_s, exclude=ours)
     except NoInputError as error:
         if not allow_empty:
             raise
         reporter.note(error.message)
-        raise typer.Exit(ExitCode.OK) from None
-    stdout = guard_stdout() if journal_path is None or journal_path == "-" else None
-    if stdout is None:
-        os.close(guard_stdout())
-    code = _read(documents, settings, reporter, journal_path, stdout, output_dir, format, resume, report)
+        documents = []
+    digests = engines.digests(settings, reason is not None)
+    with contextlib.closing(
+        open_sink(digests, settings, output, None if output else stdout, output_dir, format, resume)
+    ) as sink:
+        if reason is not None:
+            reporter.note(f"engine: {settings.engine.name} ({reason})")
+        code = _read(documents, settings, reporter, sink, digests[0], report, resumable=output is not None)
     raise typer.Exit(code)
 
 
@@ -123,37 +151,31 @@ def _read(
     documents: list[Document],
     settings: Settings,
     reporter: Reporter,
-    output: str | None,
-    stdout: int | None,
-    output_dir: str | None,
-    format: str,
-    resume: bool,
+    sink: Sink,
+    digest: str,
     report_file: str | None,
+    *,
+    resumable: bool,
 ) -> ExitCode:
-    """Open the output, run, say how it went."""
+    """Run, and say how it went."""
     from hiresvlm import engines
-    from hiresvlm.chunking import naive_tokens
+    from hiresvlm.datatypes import naive_tokens
     from hiresvlm.run import run
     from hiresvlm.writers.record import Context
     from hiresvlm.writers.stream import ReaderGone
 
-    settings, reason = engines.resolve(settings)
     engine = engines.find(settings.engine.name)
     info, profile = engine.describe(settings.engine)
-    digests = engines.digests(settings, reason is not None)
     context = Context(
         run=uuid.uuid4().hex[:12],
         task=settings.task.name,
         engine=info,
         profile=profile,
-        settings=digests[0],
+        settings=digest,
         naive_tokens=naive_tokens(profile.factor),
         keep_chunks=settings.task.keep_chunks,
     )
-    sink = _sink(digests, settings, output, stdout, output_dir, format, resume)
-    if reason is not None:
-        reporter.note(f"engine: {settings.engine.name} ({reason})")
-    stop = _Stop(settings.run.max_runtime_s)
+    stop = _Stop(settings.run.max_runtime_s, reporter)
     try:
         with stop:
             report = run(
@@ -162,55 +184,31 @@ def _read(
             report.engine = {"name": info.name, "model": info.model, "revision": info.revision}
             sink.finish(clean=not report.interrupted)
     except ReaderGone:
-        reporter.stop()
         return ExitCode.OK
     finally:
         reporter.stop()
-        sink.close()
     if sink.used_other_digest:
         reporter.warn("pages that another engine finished before were kept; --no-resume reads them again")
+    if report.beyond_range:
+        none = f", {report.outside_range} of them none in this range" if report.outside_range else ""
+        ended = f"documents that end before that: {report.beyond_range}"
+        reporter.warn(f"--pages {settings.run.pages}: {ended}{none}")
     reporter.finish(report)
-    _save_report(report, report_file)
+    save_report(report, report_file)
     if report.interrupted:
-        reporter.warn(
-            "stopped before the end"
-            + (f" ({stop.reason})" if stop.reason else "")
-            + ("; run the same command again to go on" if output else "")
-        )
+        why = f" ({stop.reason})" if stop.reason else ""
+        go_on = "; run the same command again to go on" if resumable else ""
+        reporter.warn(f"stopped before the end{why}{go_on}")
         return ExitCode.INTERRUPTED
     return ExitCode.INCOMPLETE if report.incomplete else ExitCode.OK
-
-
-def _sink(
-    digests: list[str],
-    settings: Settings,
-    output: str | None,
-    stdout: int | None,
-    output_dir: str | None,
-    format: str,
-    resume: bool,
-) -> Sink:
-    """The journal, or a plain stream for stdout, pipes and devices."""
-    from hiresvlm.run import Sink
-    from hiresvlm.writers import Journal, Stream, TextFiles
-
-    texts = None if output_dir is None else TextFiles(output_dir, format)
-    if stdout is not None:
-        return Sink(digests, stream=Stream(stdout))
-    assert output is not None
-    if os.path.exists(output) and not os.path.isfile(output):
-        try:
-            return Sink(digests, stream=Stream(os.open(output, os.O_WRONLY), output))
-        except OSError as error:
-            raise OutputError(f"cannot write {output}: {error.strerror}") from error
-    journal = Journal(output, resume=resume)
-    return Sink(digests, journal=journal, texts=texts, retry_errors=settings.run.retry_errors)
 
 
 class _Stop:
     """Ctrl-C, SIGTERM, SIGHUP and --max-runtime end a run in order; a second Ctrl-C ends it at once."""
 
-    def __init__(self, max_runtime_s: float | None) -> None:
+    def __init__(self, max_runtime_s: float | None, reporter: Reporter) -> None:
+        self._reporter = reporter
+        self._told = False
         self._deadline = None if max_runtime_s is None else time.monotonic() + max_runtime_s
         self._before: dict[int, object] = {}
         self.reason: str | None = None
@@ -218,6 +216,9 @@ class _Stop:
     def asked(self) -> bool:
         if self.reason is None and self._deadline is not None and time.monotonic() > self._deadline:
             self.reason = "--max-runtime is over"
+        if self.reason is not None and not self._told:
+            self._told = True  # here and not in the handler, which may interrupt another message
+            self._reporter.note(f"{self.reason}: pages in work are finished; Ctrl-C ends at once")
         return self.reason is not None
 
     def __enter__(self) -> None:
@@ -237,7 +238,7 @@ class _Stop:
 def _slots(text: str) -> int | None:
     if text == "auto":
         return None
-    if not text.isdigit() or int(text) < 1:
+    if not re.fullmatch("[0-9]{1,6}", text) or int(text) < 1:
         raise UsageError(f"--slots {text!r} is neither a number from 1 nor auto")
     return int(text)
 
@@ -245,34 +246,7 @@ def _slots(text: str) -> int | None:
 def _prompt(file: str | None) -> str | None:
     if file is None:
         return None
-    try:
-        with open(file, encoding="utf-8") as handle:
-            return handle.read().strip() or None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--prompt {file} cannot be read: {error}") from error
-
-
-def _log_file(path: str | None) -> str | None:
-    if path is not None:
-        try:
-            with open(path, "a", encoding="utf-8"):
-                return path
-        except OSError as error:
-            raise OutputError(f"cannot write --log-file {path}: {error.strerror}") from error
-    return None
-
-
-def _save_report(report: Report, path: str | None) -> None:
-    """Write the summary for machines, whole or not at all."""
-    if path is None:
-        return
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(report.as_dict(), file, ensure_ascii=False, indent=1)
-            file.write("\n")
-        os.replace(temporary, path)
-    except OSError as error:
-        with suppress(OSError):
-            os.unlink(temporary)
-        raise OutputError(f"cannot write --report {path}: {error.strerror}") from error
+    text = options.text_file(file, "--prompt").strip()
+    if not text:
+        raise UsageError(f"--prompt {file} is empty")
+    return text

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,6 +41,9 @@ PasswordFile = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More detail; tracebacks of errors.")]
 
+STRATEGIES = ("auto", "whole", "fixed", "overlap")
+"""Names of `chunking.STRATEGIES` (a test compares them), whose import takes NumPy."""
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -68,48 +71,80 @@ def password(file: str | None) -> str | None:
     """
     if file is None:
         return os.environ.get("HIRESVLM_PASSWORD") or None
+    return text_file(file, "--password-file").partition("\n")[0].rstrip("\r") or None
+
+
+def text_file(name: str, option: str) -> str:
+    """The text of a file that an option names. Raises `UsageError`, without quoting the file."""
     try:
-        with open(file, encoding="utf-8") as handle:
-            return handle.readline().rstrip("\r\n") or None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--password-file {file} cannot be read: {error}") from error
+        with open(name, encoding="utf-8", newline="") as handle:
+            return handle.read().removeprefix("\ufeff")
+    except UnicodeDecodeError:
+        raise UsageError(f"{option} {name} is not UTF-8 text") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{option} {name} cannot be read: {_reason(error)}") from error
 
 
-def documents(
-    paths: list[str] | None,
-    *,
-    files_from: str | None,
-    recursive: bool,
-    min_age: str | None,
-    exclude: Sequence[str],
-) -> list[Document]:
-    """All documents that the command line names. Raises `UsageError`, or `NoInputError` for none."""
-    from hiresvlm.datatypes import FailureKind
-    from hiresvlm.documents import expand, read_list
+def named_paths(paths: list[str] | None, files_from: str | None) -> list[str]:
+    """PATH arguments and those of a list. Raises `UsageError` when there is neither."""
+    from hiresvlm.documents import read_list
 
     named = list(paths or [])
     if files_from is not None:
         named += read_list(_list_text(files_from))
-    if not named and files_from is None:
+    elif not named:
         raise UsageError("no PATH was given", "name files or folders: hiresvlm ocr scans/")
-    age = duration(min_age, "--min-age") if min_age is not None else 0.0
-    found = expand(named, recursive=recursive, min_age_s=age, exclude=exclude)
+    return named
+
+
+def documents(
+    named: Sequence[str], *, recursive: bool, min_age_s: float, exclude: Sequence[str] = ()
+) -> list[Document]:
+    """All documents of the paths. Raises `NoInputError` for none."""
+    from hiresvlm.datatypes import FailureKind
+    from hiresvlm.documents import expand
+
+    found = expand(named, recursive=recursive, min_age_s=min_age_s, exclude=exclude)
     missing = [d for d in found if d.failure is not None and d.failure.kind is FailureKind.NOT_FOUND]
-    if len(missing) == len(found):
-        if missing:
-            raise NoInputError(f"no such file: {missing[0].path}", "quote a glob, or check the spelling")
+    if missing and len(missing) == len(found):
+        raise NoInputError(f"no such file: {missing[0].path}", "quote a glob, or check the spelling")
+    if not found:
         raise NoInputError(
-            "no PDF or image was found" + ("" if recursive else " (folders below are searched with -r)"),
+            "no PDF or image was found"
+            + ("" if recursive else " (folders below are searched with -r)")
+            + (" that is older than --min-age" if min_age_s else ""),
             "read are PDF, PNG, JPEG, TIFF, WebP, BMP and GIF",
         )
     return found
 
 
+def say(text: str) -> None:
+    """Print a line to stdout: UTF-8 in any locale. Raises `ReaderGone` when nobody reads it any more."""
+    from hiresvlm.writers.stream import write_all
+
+    if sys.stdout is not None:  # `>&-`
+        sys.stdout.flush()
+        write_all(sys.stdout.fileno(), f"{text}\n".encode("utf-8", "backslashreplace"), "stdout")
+
+
+def say_json(value: Any) -> None:
+    """Print a JSON object on one line, escaped as records are."""
+    from hiresvlm.writers.record import dumps
+
+    say(dumps(value).decode("utf-8").rstrip("\n"))
+
+
 def _list_text(name: str) -> str:
     if name == "-":
+        if sys.stdin is None:  # `<&-`
+            raise UsageError("--files-from - reads stdin, which is closed")
         return os.fsdecode(sys.stdin.buffer.read())
     try:
         with open(name, "rb") as file:
             return os.fsdecode(file.read())
-    except OSError as error:
-        raise UsageError(f"--files-from {name} cannot be read: {error.strerror}") from error
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--files-from {name} cannot be read: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or "not a valid file name"

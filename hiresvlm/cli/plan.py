@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 from typing import Annotated
 
 import typer
@@ -31,14 +31,18 @@ def plan(
     verbose: options.Verbose = False,
 ) -> None:
     """Show page size, text height, chunks and visual tokens per strategy against naive tiling."""
-    from hiresvlm import engines, planning
+    from hiresvlm import engines
     from hiresvlm import settings as s
-    from hiresvlm.chunking import STRATEGIES
     from hiresvlm.console import Reporter, visible
+    from hiresvlm.documents import parse_pages
 
-    chosen = strategy or list(STRATEGIES)
+    chosen = list(dict.fromkeys(strategy or options.STRATEGIES))
     for name in chosen:
-        options.choice(name, tuple(STRATEGIES), "--strategy")
+        options.choice(name, options.STRATEGIES, "--strategy")
+    options.choice(engine, ("auto", *engines.ENGINES), "--engine")
+    if pages is not None:
+        parse_pages(pages)
+    min_age_s = 0.0 if min_age is None else options.duration(min_age, "--min-age")
     settings, _ = engines.resolve(
         s.Settings(
             page=s.PageSettings(password=options.password(password_file)),
@@ -49,20 +53,22 @@ def plan(
     )
     reporter = Reporter(quiet=quiet, verbose=verbose)
     documents = options.documents(
-        paths,
-        files_from=files_from,
-        recursive=recursive,
-        min_age=min_age,
-        exclude=[] if save is None else [save],
+        options.named_paths(paths, files_from), recursive=recursive, min_age_s=min_age_s
     )
+    from hiresvlm import planning
+
     failed = 0
-    for page in planning.plan_documents(documents, settings, chosen, save):
-        if page.failure is not None:
-            failed += 1
-            reporter.error(f"{page.source} page {page.page or '-'}: {page.failure}")
-        elif as_json:
-            typer.echo(json.dumps(page.as_dict(), ensure_ascii=False))
-        else:
-            typer.echo("\n".join(visible(line) for line in page.lines()))
+    with contextlib.closing(planning.plan_documents(documents, settings, chosen, save)) as plans:
+        for page in plans:
+            if page.caution is not None:
+                reporter.warn(f"{page.source}: {page.caution}")
+            elif page.failure is not None:
+                failed += 1
+                where = "" if page.page is None else f" page {page.page}"
+                reporter.error(f"{page.source}{where}: {page.failure}")
+            elif as_json:
+                options.say_json(page.as_dict())
+            else:
+                options.say("\n".join(visible(line) for line in page.lines()))
     if failed:
         raise typer.Exit(ExitCode.INCOMPLETE)

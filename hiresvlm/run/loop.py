@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from hiresvlm import answers, tasks
+from hiresvlm import tasks
 from hiresvlm.batching import RequestFeed, generate
 from hiresvlm.console import Reporter
 from hiresvlm.datatypes import Document, Failure, Place, PreparedPage, Probe, Reply, Request
 from hiresvlm.engines import Engine
+from hiresvlm.errors import EngineLoadError, HiresvlmError
 from hiresvlm.report import Report
 from hiresvlm.run.sink import Sink
 from hiresvlm.run.source import PageSource
@@ -84,13 +85,12 @@ class _Run:
         )
 
     def go(self) -> Report:
-        feed = RequestFeed(self._more_requests)
+        feed = _Feed(self._more_requests, self._stopped)
         try:
-            if feed.any():
+            if feed.any() and not self._stopped():
                 engine = self._loaded()
                 try:
-                    for reply in generate(engine, feed):
-                        self._reply(reply)
+                    self._ask(engine, feed)
                 finally:
                     engine.close()
         finally:
@@ -98,6 +98,18 @@ class _Run:
             self._source.close()
         self._report.interrupted = left
         return self._report
+
+    def _ask(self, engine: Engine, feed: RequestFeed) -> None:
+        """Have everything answered, also by an engine that ends before its feed does."""
+        while True:
+            answered = False
+            for reply in generate(engine, feed):
+                self._reply(reply)
+                answered = True
+            if not feed.any() or self._stopped():
+                return
+            if not answered:
+                raise RuntimeError("the engine takes no requests")
 
     # ------------------------------------------------------------------- documents -> requests
 
@@ -107,6 +119,7 @@ class _Run:
             if self._stopped():
                 return None
             more = self._source.step(wait and not self._requests)
+            self._sink.sync_when_due()
             self._reporter.progress(self._report)
             if self._requests:
                 given, self._requests = self._requests, []
@@ -134,6 +147,7 @@ class _Run:
         record = document_record(document, sha256, failure, self._context)
         self._sink.write(document, record)
         self._report.add(record, 0)
+        self._report.pages_known += 1
         self._report.documents_done += 1
         self._sink.document_done(document, sha256, changed=True)
 
@@ -141,7 +155,14 @@ class _Run:
 
     def _loaded(self) -> Engine:
         began = time.perf_counter()
-        engine = self._load()
+        try:
+            engine = self._load()
+        except HiresvlmError:
+            raise
+        except Exception as error:  # any library, any reason; -v prints it
+            name = self._context.engine.name
+            message = f"engine {name} cannot be loaded ({type(error).__name__})"
+            raise EngineLoadError(message, "run it again with -v, or look at: hiresvlm doctor") from error
         self._report.load_s = time.perf_counter() - began
         return engine
 
@@ -158,6 +179,8 @@ class _Run:
 
     def _finish(self, active: _Active) -> None:
         """Merge a page whose replies are complete and write its record."""
+        from hiresvlm import answers  # imports NumPy, and a run with nothing to do needs none
+
         place = active.page.place
         began = time.perf_counter()
         answer = answers.merge(active.page, active.replies)
@@ -171,6 +194,17 @@ class _Run:
         self._report.add(record, len(active.replies))
         if self._source.finished(place):
             self._sink.document_done(active.document, active.probe.sha256, changed=True)
+
+
+class _Feed(RequestFeed):
+    """Gives nothing new once the run is to stop: what the engine has in hand is finished, no more."""
+
+    def __init__(self, source: Callable[[bool], list[Request] | None], stopped: Callable[[], bool]) -> None:
+        super().__init__(source)
+        self._stopped = stopped
+
+    def take(self, n: int, wait: bool) -> list[Request]:
+        return [] if self._stopped() else super().take(n, wait)
 
 
 def _timing(active: _Active) -> Timing:

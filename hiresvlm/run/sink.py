@@ -31,12 +31,17 @@ class Sink:
         self._texts = texts
         self._retry_errors = retry_errors
         self._page_counts: dict[tuple[str, str | None], int] = {}
+        self._ambiguous: set[str] = set()
+        """Documents with records of other content or settings: a text file may show those."""
         self.used_other_digest = False
         """Some finished pages were made by another engine."""
-        if journal is not None:
-            for key, entry in journal.entries.items():
-                if entry.pages is not None:
-                    self._page_counts[key.key, key.sha256] = entry.pages
+        variants: dict[str, tuple[str | None, str]] = {}
+        for key, entry in journal.entries.items() if journal is not None else ():
+            if entry.pages is not None:
+                self._page_counts[key.key, key.sha256] = entry.pages
+            variant = key.sha256, key.settings
+            if variants.setdefault(key.key, variant) != variant:
+                self._ambiguous.add(key.key)
 
     def known_hash(self, document: Document) -> tuple[bool, str | None]:
         """Whether a document of this name, size and time was seen before, and its hash."""
@@ -69,24 +74,38 @@ class Sink:
             self._stream.write(document.number, record["page"] or 0, record)
 
     def document_done(self, document: Document, sha256: str | None, *, changed: bool) -> None:
-        """Render the text file of a document whose selected pages are all written."""
-        if self._texts is None or self._journal is None:
+        """All selected pages of a document are written, now (`changed`) or in an earlier run.
+
+        Renders its text file. Raises `OutputError`.
+        """
+        if self._journal is None:
             return
-        if not changed and self._texts.exists(document):
+        state = FileState(document.size, document.mtime_ns)
+        touched = not changed and (document.key, state) not in self._journal.hashes
+        if self._texts is None and not touched:
             return
         pages = [None, *range(1, (self.page_count(document, sha256) or 0) + 1)]
-        found = [e[0] for page in pages if (e := self._entry(document, sha256, page)) is not None]
-        if len(found) > 1 and found[0].page is None:
+        found = [e for page in pages if (e := self._entry(document, sha256, page)) is not None]
+        if len(found) > 1 and found[0][0].page is None:
             del found[0]  # it could not be read once, and now it can
-        self._texts.write(document, [self._journal.read(key) for key in found])
+        if not found:
+            return
+        if touched:
+            self._journal.restate(found[-1][0], state)
+        if self._texts is None:
+            return
+        newest = max(entry.finished for _, entry in found)
+        if changed or document.key in self._ambiguous or not self._texts.is_newer(document, newest):
+            self._texts.write(document, [self._journal.read(key) for key, _ in found])
 
     def learn(self, document: Document, sha256: str | None, pages: int) -> None:
         """Remember a page count that a probe found."""
         self._page_counts[document.key, sha256] = pages
 
-    def sync(self) -> None:
+    def sync_when_due(self) -> None:
+        """Call it often; see `Journal.sync_when_due`."""
         if self._journal is not None:
-            self._journal.sync()
+            self._journal.sync_when_due()
 
     def finish(self, *, clean: bool) -> None:
         """The run is over; a clean one leaves the journal sorted, one record per key."""

@@ -23,7 +23,6 @@ from hiresvlm.datatypes import (
 )
 from hiresvlm.documents import parse_pages, select_pages
 from hiresvlm.report import Report
-from hiresvlm.run.prepare import prepare, probe
 from hiresvlm.run.sink import Sink
 from hiresvlm.settings import Settings
 from hiresvlm.workers import Done, Pool, Trouble
@@ -78,14 +77,14 @@ class PageSource:
 
     def step(self, wait: bool) -> bool:
         """Start what can be started, hand over what is finished. False when there is nothing left."""
-        self._fill()
+        self._fill(wait)
         for done in self._pool.poll(POLL_S if wait else 0.0):
             if isinstance(done.key, Place):
                 self._page_done(done.key, done)
             else:
                 assert isinstance(done.key, int)
                 self._probe_done(done.key, done)
-        self._fill()
+        self._fill(False)
         return self.left
 
     @property
@@ -106,7 +105,7 @@ class PageSource:
 
     # ------------------------------------------------------------------------------- scheduling
 
-    def _fill(self) -> None:
+    def _fill(self, wait: bool) -> None:
         while self._pool.free:
             if self._retries:
                 # What killed a worker may have needed all of the memory: it gets the machine to itself.
@@ -115,7 +114,10 @@ class PageSource:
                 self._start(self._retries.popleft())
                 return
             if self._places:
-                if self._waiting_bytes() > self._settings.run.bytes_in_flight:
+                # An engine that waits although it has work in hand gets one page more, or both sides
+                # would wait for each other for ever.
+                starved = wait and not self._pool.busy
+                if self._waiting_bytes() > self._settings.run.bytes_in_flight and not starved:
                     return
                 self._start(self._places.popleft())
             elif self._documents:
@@ -124,6 +126,8 @@ class PageSource:
                 return
 
     def _start(self, what: Place | int) -> None:
+        from hiresvlm.run.prepare import prepare, probe  # heavy, and a run with nothing to do needs none
+
         settings = self._settings.page
         if isinstance(what, Place):
             document = self._by_number[what.document]
@@ -138,9 +142,7 @@ class PageSource:
     def _take(self, document: Document) -> None:
         """Look at one document: skip it, select its pages, or start to probe it."""
         if document.failure is not None:
-            if not self._done_before(document, None, None):
-                self._sink.expect(document, [0])
-                self._unreadable(document, None, document.failure)
+            self._failed(document, None, document.failure)
             return
         known, sha256 = self._sink.known_hash(document)
         pages = self._sink.page_count(document, sha256) if known else None
@@ -148,6 +150,12 @@ class PageSource:
             self._select(document, Probe(document.number, sha256, pages))
         elif not (known and self._done_before(document, sha256, None)):
             self._start(document.number)
+
+    def _failed(self, document: Document, sha256: str | None, failure: Failure) -> None:
+        """A document that cannot be read yields one record, unless the output holds it already."""
+        if not self._done_before(document, sha256, None):
+            self._sink.expect(document, [0])
+            self._unreadable(document, sha256, failure)
 
     def _done_before(self, document: Document, sha256: str | None, page: int | None) -> bool:
         status = self._sink.status(document, sha256, page)
@@ -170,9 +178,7 @@ class PageSource:
         if not isinstance(found, Probe):
             found = Probe(number, None, failure=_trouble(done, Step.DOCUMENTS))
         if found.failure is not None:
-            if not self._done_before(document, found.sha256, None):
-                self._sink.expect(document, [0])
-                self._unreadable(document, found.sha256, found.failure)
+            self._failed(document, found.sha256, found.failure)
             return
         self._sink.learn(document, found.sha256, found.pages)
         self._select(document, found)
@@ -181,16 +187,12 @@ class PageSource:
         """Choose the pages of a document that are to be done."""
         pages, beyond = select_pages(self._ranges, found.pages)
         todo = [page for page in pages if not self._done_before(document, found.sha256, page)]
-        if beyond and pages:
+        if beyond:
             message = f"the document has {found.pages} pages; the page range asks for more"
             caution = Caution(CautionKind.PAGE_RANGE, message)
             found = Probe(found.document, found.sha256, found.pages, cautions=(*found.cautions, caution))
-        if not pages:
-            message = f"no page of the document is in the page range; it has {found.pages}"
-            self._sink.expect(document, [0])
-            failure = Failure(Step.DOCUMENTS, FailureKind.NO_PAGES, message)
-            self._unreadable(document, found.sha256, failure)
-            return
+            self._report.beyond_range += 1
+            self._report.outside_range += not pages
         self._sink.expect(document, todo)
         self._report.pages_known += len(todo)
         self._report.documents_done += 1
@@ -226,5 +228,7 @@ def _trouble(done: Done, step: Step) -> Failure:
     if done.trouble is Trouble.CRASH:
         return Failure(step, FailureKind.CRASH, "the rendering process died twice on it", retryable=True)
     name = done.detail.partition(":")[0]  # the type; the message may quote the document
+    if name == "MemoryError":
+        return Failure(step, FailureKind.TOO_LARGE, "more memory is needed than a page may take")
     kind = FailureKind.CORRUPT if step is Step.DOCUMENTS else FailureKind.RENDER
     return Failure(step, kind, f"the renderer failed ({name})", retryable=False)

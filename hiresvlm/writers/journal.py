@@ -10,22 +10,29 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import stat
+import sys
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hiresvlm.datatypes import Record
+from hiresvlm.datatypes import Record, Status
 from hiresvlm.documents import natural
 from hiresvlm.errors import LockedError, OutputError
-from hiresvlm.writers.record import Key, dumps, key_of
+from hiresvlm.writers.record import SCHEMA, Key, dumps, key_of
 from hiresvlm.writers.stream import output_error, write_all
 
 SYNC_RECORDS = 16
 SYNC_SECONDS = 1.0
 """A sync after so many records or seconds: 37 us a line on average, against 386 us for each line."""
+
+_START = b'{"schema":%d,"version":"' % SCHEMA
+"""How every line of ours begins. A first line that was cut off is told from a foreign file by it."""
+
+_STRINGS = ("version", "key", "settings", "source", "finished")
+_STATUSES = frozenset(status.value for status in Status)
 
 
 class Entry(NamedTuple):
@@ -36,6 +43,8 @@ class Entry(NamedTuple):
     status: str
     pages: int | None
     source: str
+    finished: str
+    """When the record was made, as the record says it: sorts as text."""
 
 
 class FileState(NamedTuple):
@@ -91,37 +100,66 @@ class Journal:
         self._unsynced = 0
         self._synced_at = time.monotonic()
 
+    def sync_when_due(self) -> None:
+        """Sync what is older than a second. Call it often: pages may take minutes. Raises `OutputError`."""
+        if self._unsynced and time.monotonic() - self._synced_at >= SYNC_SECONDS:
+            self.sync()
+
     def read(self, key: Key) -> Record:
-        """The record of a key, read back from the file."""
-        entry = self.entries[key]
-        record: Record = json.loads(os.pread(self._fd, entry.length, entry.offset))
+        """The record of a key, read back from the file. Raises `OutputError` when it is not there."""
+        record: Record = json.loads(self._line(self.entries[key]))
         return record
 
+    def restate(self, key: Key, file: FileState) -> None:
+        """Write a record again with a new size and time of its file, whose content is the same.
+
+        A file that was only touched is hashed once and not in every later run. Raises `OutputError`.
+        """
+        record = self.read(key)
+        record["file"] = {"bytes": file.bytes, "mtime_ns": file.mtime_ns}
+        self.append(record)
+
     def finish(self) -> None:
-        """Rewrite the file to one record per key in source and page order, unless it is that already."""
+        """Rewrite the file to one record per key in source and page order, unless it is that already.
+
+        Raises `OutputError`; even then nothing is lost, because the journal is complete, only unsorted.
+        """
         self.sync()
         if self._sorted:
             return
-        for key in _superseded(self.entries):
-            del self.entries[key]
-        order = sorted(self.entries, key=lambda key: _rank(key, self.entries[key]))
-        temporary = f"{self.path}.{os.getpid()}.tmp"
+        superseded = _superseded(self.entries)
+        order = _in_order([key for key in self.entries if key not in superseded], self.entries)
+        # Replacing a link would cut it: the file that it points to is what the user wants.
+        target = os.path.realpath(self.path)
+        moved = os.path.lexists(target) and not _is_at(target, self._fd)
+        if moved:  # somebody put another file there while we ran, perhaps another run
+            target = _free_name(target)
+        temporary = _temporary(target)
         try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
             with open(temporary, "xb") as new:
-                os.fchmod(new.fileno(), stat.S_IMODE(os.fstat(self._fd).st_mode))
+                status = os.fstat(self._fd)
+                with contextlib.suppress(OSError):  # only root may give a file to its owner
+                    os.fchown(new.fileno(), status.st_uid, status.st_gid)
+                os.fchmod(new.fileno(), stat.S_IMODE(status.st_mode))
                 for key in order:
-                    new.write(os.pread(self._fd, self.entries[key].length, self.entries[key].offset))
+                    new.write(self._line(self.entries[key]))
                 new.flush()
                 os.fsync(new.fileno())
-            # Replacing a link would cut it: the file that it points to is what the user wants.
-            os.replace(temporary, os.path.realpath(self.path))
+            os.replace(temporary, target)
         except OSError as error:
+            raise self._unsorted(error) from error
+        finally:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            # Nothing is lost: the journal itself is complete, only unsorted.
-            raise output_error(self.path, error) from error
-        _sync_folder(self.path)
+        _sync_folder(target)
+        for key in superseded:
+            del self.entries[key]
         self._sorted = True
+        if moved:
+            message = f"{self.path} was replaced by another file during the run"
+            raise OutputError(message, f"the records of this run are in {target}")
 
     def close(self) -> None:
         """Sync and release the lock. May be called twice."""
@@ -131,40 +169,77 @@ class Journal:
             os.close(self._fd)
             self._fd = -1
 
+    # ------------------------------------------------------------------------------------- private
+
+    def _line(self, entry: Entry) -> bytes:
+        line = os.pread(self._fd, entry.length, entry.offset)
+        if len(line) != entry.length or not (line.startswith(b"{") and line.endswith(b"\n")):
+            raise OutputError(f"{self.path} was changed by something else during the run")
+        return line
+
     def _load(self) -> int:
-        """Read all entries, repair a torn tail, return the size of the good part."""
+        """Read all entries, repair a torn tail, return the size of the good part in bytes."""
         offset = 0
-        good = b""
+        torn = False
         with open(os.dup(self._fd), "rb") as file:
+            if file.peek(1)[:1] not in (b"", b"{"):  # before a large foreign file is read as one line
+                raise self._not_ours(1)
             for number, line in enumerate(file, 1):
-                torn = not line.endswith(b"\n")
-                record = _parsed(line)
-                if record is None and (torn or _is_zeros(line)):
-                    # A write that was cut off, or blocks that a power cut left empty.
-                    if file.read(1):
+                value = _json(line)
+                if not _is_record(value):
+                    # Ours can only be the last line, a write that was cut off or that a power cut left
+                    # empty; no part of one of our lines is JSON by itself.
+                    if value is not None or not self._is_remnant(line) or file.read(1):
                         raise self._not_ours(number)
-                    os.ftruncate(self._fd, offset)
-                    return offset
-                if record is None:
-                    raise self._not_ours(number)
-                self._remember(record, offset, len(line))
-                offset += len(line)
-                good = line
-        if good and not good.endswith(b"\n"):  # whole but for its newline
+                    self._truncate(offset)
+                    break
+                if value["schema"] > SCHEMA:
+                    message = f"{self.path} was written by a newer hiresvlm ({value['version']})"
+                    raise OutputError(message, "use that version, or choose another file with -o")
+                torn = not line.endswith(b"\n")  # whole but for its newline
+                self._remember(value, offset, len(line) + torn)
+                offset += len(line) + torn
+        if torn:
             write_all(self._fd, b"\n", self.path)
-            offset += 1
         return offset
+
+    def _is_remnant(self, line: bytes) -> bool:
+        """Whether a line that is no JSON is what a crash left of one of ours."""
+        if self.entries:
+            return not line.endswith(b"\n") or not line.strip(b"\0\n")
+        start = line.rstrip(b"\0")[: len(_START)]
+        return not line.endswith(b"\n") and start != b"" and _START.startswith(start)
+
+    def _truncate(self, size: int) -> None:
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as error:
+            raise output_error(self.path, error) from error
 
     def _not_ours(self, number: int) -> OutputError:
         return OutputError(
-            f"{self.path}: line {number} is not a record of hiresvlm",
+            f"{self.path}: line {number} is not a record of hiresvlm; the file was left as it is",
             "choose another file with -o, or start over with --no-resume (the old file is kept)",
         )
 
+    def _unsorted(self, error: OSError) -> OutputError:
+        plain = output_error(self.path, error)
+        message = f"{plain.message}; all records are in it, but not in order and some perhaps twice"
+        return OutputError(message, plain.hint or "the same command puts them in order when that is possible")
+
     def _remember(self, record: Record, offset: int, length: int) -> None:
-        key = key_of(record)
+        name, sha256, page, settings = key_of(record)
+        sha256 = None if sha256 is None else sys.intern(sha256)  # a string is kept once, not once a page
+        key = Key(sys.intern(name), sha256, page, sys.intern(settings))
         self.entries.pop(key, None)  # the newest record of a key is also the last one in the order
-        self.entries[key] = Entry(offset, length, record["status"], record["pages"], record["source"])
+        self.entries[key] = Entry(
+            offset,
+            length,
+            sys.intern(record["status"]),
+            record["pages"],
+            sys.intern(record["source"]),
+            sys.intern(record["finished"]),
+        )
         file = record["file"]
         self.hashes[key.key, FileState(file["bytes"], file["mtime_ns"])] = key.sha256
 
@@ -172,53 +247,67 @@ class Journal:
         """Whether the file holds exactly the entries, in order."""
         if _superseded(self.entries):
             return False
-        ranks = [_rank(key, entry) for key, entry in self.entries.items()]
-        return ranks == sorted(ranks) and sum(e.length for e in self.entries.values()) == self._size
+        keys = list(self.entries)
+        whole = sum(entry.length for entry in self.entries.values()) == self._size
+        return whole and keys == _in_order(keys, self.entries)
 
 
-def _rank(key: Key, entry: Entry) -> tuple[object, ...]:
-    return (natural(entry.source), key.key, key.sha256 or "", key.page or 0, key.settings)
+def _in_order(keys: list[Key], entries: dict[Key, Entry]) -> list[Key]:
+    """Keys by source and page. A failure of a whole document stands after pages of the same document.
+
+    So what is newer also comes later in a sorted file, which `_superseded` relies on.
+    """
+    sources: dict[str, tuple[object, ...]] = {}
+    for key in keys:  # a folder that was moved: records of one document may name different sources
+        source = natural(entries[key].source), entries[key].source
+        sources[key.key] = min(source, sources.get(key.key, source))
+    return sorted(
+        keys,
+        key=lambda k: (sources[k.key], k.key, k.page is None, k.sha256 or "", k.page or 0, k.settings),
+    )
 
 
-def _superseded(entries: dict[Key, Entry]) -> list[Key]:
-    """Records "this document cannot be read" that came before pages of the same document."""
+def _superseded(entries: dict[Key, Entry]) -> set[Key]:
+    """Records "this document cannot be read" that came before a newer record of the same document."""
     newest: dict[tuple[str, str], int] = {}
     for key, entry in entries.items():
-        if key.page is not None:
-            newest[key.key, key.settings] = max(newest.get((key.key, key.settings), 0), entry.offset + 1)
-    return [
+        newest[key.key, key.settings] = max(newest.get((key.key, key.settings), 0), entry.offset)
+    return {
         key
         for key, entry in entries.items()
-        if key.page is None and entry.offset < newest.get((key.key, key.settings), 0)
-    ]
+        if key.page is None and entry.offset < newest[key.key, key.settings]
+    }
 
 
-def _parsed(line: bytes) -> Record | None:
-    """The record of a line, or None when it is not one."""
+def _json(line: bytes) -> Any:
+    """The value of a line, or None when it is not JSON."""
     try:
-        record = json.loads(line)
-        key_of(record)
-        (
-            record["status"],
-            record["pages"],
-            record["source"],
-            record["file"]["bytes"],
-            record["file"]["mtime_ns"],
-        )
-    except (ValueError, KeyError, TypeError, RecursionError):
+        return json.loads(line)
+    except (ValueError, RecursionError):
         return None
-    return record if isinstance(record, dict) else None
 
 
-def _is_zeros(line: bytes) -> bool:
-    return not line.strip(b"\0\n")
+def _is_record(value: Any) -> bool:
+    """Whether a value has all that resuming needs, with the right types."""
+    try:
+        return (
+            isinstance(value["schema"], int)
+            and all(isinstance(value[name], str) for name in _STRINGS)
+            and isinstance(value["sha256"], str | None)
+            and isinstance(value["page"], int | None)
+            and isinstance(value["pages"], int | None)
+            and value["status"] in _STATUSES
+            and all(isinstance(value["file"][name], int) for name in ("bytes", "mtime_ns"))
+        )
+    except (KeyError, TypeError, IndexError):
+        return False
 
 
 def _open_locked(path: str) -> int:
     """Open for reading and appending, and lock; the lock ends with this process, however it ends."""
     while True:
         try:
-            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         except OSError as error:
             raise output_error(path, error) from error
         try:
@@ -249,9 +338,8 @@ def _start_over(path: str, fd: int) -> int:
     if os.fstat(fd).st_size == 0:
         return fd
     real = os.path.realpath(path)
-    number = next(n for n in _count() if not os.path.lexists(f"{real}.{n}"))
     try:
-        os.rename(real, f"{real}.{number}")
+        os.rename(real, _free_name(real))
     except OSError as error:
         raise output_error(path, error) from error
     new = _open_locked(path)
@@ -259,11 +347,22 @@ def _start_over(path: str, fd: int) -> int:
     return new
 
 
-def _count() -> Iterator[int]:
-    number = 0
-    while True:
+def _temporary(path: str) -> str:
+    """A short name beside a file, always the same: what a kill leaves there is gone after the next run.
+
+    The lock on the file holds for it too.
+    """
+    folder, name = os.path.split(path)
+    mark = hashlib.sha256(os.fsencode(name)).hexdigest()[:12]
+    return os.path.join(folder, f".hiresvlm.{mark}.tmp")
+
+
+def _free_name(path: str) -> str:
+    """`path.1`, or the next number that is free."""
+    number = 1
+    while os.path.lexists(f"{path}.{number}"):
         number += 1
-        yield number
+    return f"{path}.{number}"
 
 
 def _sync_folder(path: str) -> None:

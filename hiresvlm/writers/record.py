@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -16,6 +17,7 @@ from hiresvlm.datatypes import (
     Caution,
     Document,
     Failure,
+    Plan,
     PreparedPage,
     Probe,
     Record,
@@ -82,16 +84,16 @@ class PageParts:
 def page_record(parts: PageParts, context: Context) -> Record:
     """The record of one page, in the order of the contract."""
     page, answer, replies = parts.page, parts.answer, parts.replies
-    plan = page.plan
-    by_request = {reply.place.request: reply for reply in replies}
     tokens = sum((reply.tokens for reply in replies), Tokens())
     from_layer = page.layer is not None
     planned = from_layer or not context.profile.counts_tokens
-    visual = plan.tokens(context.profile.factor) if planned and plan is not None and not from_layer else 0
-    record = _head(parts.document, parts.probe.sha256, context, "page", answer.status)
-    record |= {
+    visual = 0
+    if planned and page.plan is not None and not from_layer:
+        visual = page.plan.tokens(context.profile.factor)
+    record = _head(parts.document, parts.probe.sha256, context, "page") | {
         "page": page.place.page,
         "pages": page.place.pages,
+        "status": answer.status.value,
         "blank": page.blank,
         "size": list(page.size) if page.failure is None else None,
         "rotation": page.rotation,
@@ -102,25 +104,13 @@ def page_record(parts: PageParts, context: Context) -> Record:
             {
                 "text": line.text,
                 "box": _box(line.box),
-                "confidence": None if line.confidence is None else round(line.confidence, 4),
+                "confidence": _rounded(line.confidence, 4),
                 "chunk": line.chunk,
             }
             for line in answer.lines
         ],
-        "confidence": None if answer.confidence is None else round(answer.confidence, 4),
-        "chunks": [
-            {
-                "id": number,
-                "role": chunk.role.value,
-                "box": _box(chunk.box),
-                "scale": round((chunk.scale[0] * chunk.scale[1]) ** 0.5, 4),
-                "visual_tokens": chunk.tokens(context.profile.factor),
-                "output_tokens": reply.tokens.output if reply is not None else None,
-                "stop": reply.stop.value if reply is not None else None,
-            }
-            for number, chunk in enumerate(plan.chunks if plan is not None and not from_layer else ())
-            for reply in (by_request.get(0 if plan is not None and plan.joint else number),)
-        ],
+        "confidence": _rounded(answer.confidence, 4),
+        "chunks": [] if page.plan is None or from_layer else _chunks(page.plan, replies, context),
         "tokens": {
             "visual": visual if planned else tokens.visual,
             "visual_full": visual if planned else tokens.visual_full,
@@ -129,10 +119,9 @@ def page_record(parts: PageParts, context: Context) -> Record:
             "naive": context.naive_tokens,
             "planned": planned,
         },
-        "latency_ms": {
-            step: None if value is None else round(value, 1) for step, value in asdict(parts.timing).items()
-        },
+        "latency_ms": {step: _rounded(value, 1) for step, value in asdict(parts.timing).items()},
         "engine": asdict(EngineInfo("text-layer") if from_layer else context.engine),
+        "settings": context.settings,
         "warnings": _cautions((*parts.probe.cautions, *answer.cautions)),
         "failures": _failures(answer.failures),
     }
@@ -142,14 +131,31 @@ def page_record(parts: PageParts, context: Context) -> Record:
 
 
 def document_record(document: Document, sha256: str | None, failure: Failure, context: Context) -> Record:
-    """The one record of a document that cannot be read."""
-    record = _head(document, sha256, context, "document", Status.FAILED)
-    return record | {
+    """The one record of a document that cannot be read: the fields of a page, empty."""
+    return _head(document, sha256, context, "document") | {
         "page": None,
         "pages": None,
+        "status": Status.FAILED.value,
+        "blank": False,
+        "size": None,
+        "rotation": 0,
+        "points": None,
         "text": "",
         "text_format": "plain",
         "lines": [],
+        "confidence": None,
+        "chunks": [],
+        "tokens": {
+            "visual": 0,
+            "visual_full": 0,
+            "prompt": 0,
+            "output": 0,
+            "naive": 0,
+            "planned": not context.profile.counts_tokens,
+        },
+        "latency_ms": asdict(Timing()),
+        "engine": asdict(context.engine),
+        "settings": context.settings,
         "warnings": [],
         "failures": _failures((failure,)),
     }
@@ -172,7 +178,7 @@ def dumps(record: Record) -> bytes:
     return text.encode("utf-8") + b"\n"
 
 
-def _head(document: Document, sha256: str | None, context: Context, scope: str, status: Status) -> Record:
+def _head(document: Document, sha256: str | None, context: Context, scope: str) -> Record:
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "schema": SCHEMA,
@@ -185,13 +191,40 @@ def _head(document: Document, sha256: str | None, context: Context, scope: str, 
         "key": document.key,
         "sha256": sha256,
         "file": {"bytes": document.size, "mtime_ns": document.mtime_ns},
-        "settings": context.settings,
-        "status": status.value,
     }
 
 
+def _chunks(plan: Plan, replies: Sequence[Reply], context: Context) -> list[Record]:
+    """What each chunk cost. Of a joint plan the first chunk carries the output of all."""
+    by_request = {reply.place.request: reply for reply in replies}
+    found = []
+    for number, chunk in enumerate(plan.chunks):
+        reply = by_request.get(0 if plan.joint else number)
+        counted = reply is not None and not (plan.joint and number)
+        found.append(
+            {
+                "id": number,
+                "role": chunk.role.value,
+                "box": _box(chunk.box),
+                "scale": round((chunk.scale[0] * chunk.scale[1]) ** 0.5, 4),
+                "visual_tokens": chunk.tokens(context.profile.factor),
+                "output_tokens": reply.tokens.output if reply is not None and counted else None,
+                "stop": reply.stop.value if reply is not None else None,
+            }
+        )
+    return found
+
+
 def _box(box: Box | None) -> list[float] | None:
-    return None if box is None else [round(side, 1) for side in box]
+    """Four numbers; no box where an engine gives something that is none."""
+    if box is None or not all(math.isfinite(side) for side in box):
+        return None
+    return [round(float(side), 1) for side in box]
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    """A plain number: engines may hand over NaN, which is not JSON, or floats of NumPy."""
+    return None if value is None or not math.isfinite(value) else round(float(value), digits)
 
 
 def _cautions(cautions: Sequence[Caution]) -> list[Record]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 from collections import deque
 from collections.abc import Iterable
 
@@ -24,6 +25,8 @@ def write_all(fd: int, data: bytes, name: str) -> None:
             view = view[os.write(fd, view) :]
         except BrokenPipeError:
             raise ReaderGone from None
+        except BlockingIOError:  # a pipe that somebody set to non-blocking: wait until it has room
+            select.select([], [fd], [])
         except OSError as error:
             raise output_error(name, error) from error
 
@@ -33,6 +36,7 @@ def output_error(name: str, error: OSError) -> OutputError:
     hints = {
         errno.ENOSPC: "free some space and run the same command again: it goes on where it stopped",
         errno.EFBIG: "the file size limit is reached (ulimit -f)",
+        errno.ENOENT: "make the folder first",
         errno.EACCES: "choose another place with -o",
         errno.EROFS: "choose another place with -o",
     }

@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import html
 import os
+import stat
+import time
 from collections.abc import Sequence
 
 from hiresvlm.datatypes import Document, Record
@@ -29,33 +31,53 @@ class TextFiles:
 
     def path(self, document: Document) -> str:
         """Where a document's text goes. Raises `OutputError` when that would leave the folder."""
-        parts = [part for part in document.key.split(os.sep) if part not in ("", ".", "..")]
-        parts[-1] = _short_enough(f"{parts[-1]}.{self._format}")
-        path = os.path.join(self._folder, *parts)
-        parent = os.path.realpath(os.path.dirname(path))
-        if parent != self._folder and not parent.startswith(self._folder + os.sep):
-            raise OutputError(f"{path} leads out of the output folder", "remove the symbolic link on the way")
-        return path
+        return path_below(self._folder, document, f".{self._format}")
 
-    def exists(self, document: Document) -> bool:
-        return os.path.isfile(self.path(document))
+    def is_newer(self, document: Document, finished: str) -> bool:
+        """Whether the file is there and was written after a record that says it was `finished` then."""
+        try:
+            status = os.lstat(self.path(document))
+        except OSError:
+            return False
+        written = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(status.st_mtime))
+        return stat.S_ISREG(status.st_mode) and written >= finished
 
     def write(self, document: Document, records: Sequence[Record]) -> None:
-        """Write the text of a finished document, its pages in order."""
+        """Write the text of a finished document, its pages in order, unless the file says just that."""
         path = self.path(document)
         temporary = os.path.join(os.path.dirname(path), f".hiresvlm.{os.getpid()}.tmp")
         data = render(records, self._format).encode("utf-8", "backslashreplace")
+        if _holds(path, data):
+            return
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(temporary, "wb") as file:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            with open(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except OSError as error:
+            raise output_error(path, error) from error
+        finally:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-            raise output_error(path, error) from error
+
+
+def path_below(folder: str, document: Document, suffix: str) -> str:
+    """`folder/<path below the PATH argument><suffix>`; `folder` must have no links in it.
+
+    Raises `OutputError` when a link on the way leads out of the folder.
+    """
+    parts = [_name(part) for part in document.key.split(os.sep) if part not in ("", ".", "..")]
+    parts = parts or ["unnamed"]
+    parts[-1] = _short_enough(parts[-1], suffix)
+    path = os.path.join(folder, *parts)
+    parent = os.path.realpath(os.path.dirname(path))
+    if parent != folder and not parent.startswith(folder.rstrip(os.sep) + os.sep):
+        raise OutputError(f"{path} leads out of the output folder", "remove the symbolic link on the way")
+    return path
 
 
 def render(records: Sequence[Record], format: str) -> str:
@@ -75,13 +97,27 @@ def render(records: Sequence[Record], format: str) -> str:
     return ("\n\n---\n\n" if format == "md" else "\n\f").join(pages) + "\n"
 
 
-def _short_enough(name: str) -> str:
-    """A file name within the limit: a long one keeps its start and its suffix and gets a hash."""
-    if len(os.fsencode(name)) <= MAX_NAME:
-        return name
-    stem, suffix = os.path.splitext(name)
-    mark = "~" + hashlib.sha256(os.fsencode(name)).hexdigest()[:8]
-    room = MAX_NAME - len(os.fsencode(mark + suffix))
-    while len(os.fsencode(stem)) > room:
-        stem = stem[:-1]
-    return stem + mark + suffix
+def _holds(path: str, data: bytes) -> bool:
+    """Whether a file has exactly this content."""
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return False
+        with open(path, "rb") as file:
+            return file.read(len(data) + 1) == data
+    except OSError:
+        return False
+
+
+def _name(part: str) -> str:
+    """A name that a file can have. Only names that no file has need a change (a PATH that is missing)."""
+    return _short_enough(part.replace("\0", "_"))
+
+
+def _short_enough(name: str, suffix: str = "") -> str:
+    """A name with its suffix within the limit: a long one keeps its start and gets a hash."""
+    if len(os.fsencode(name + suffix)) <= MAX_NAME:
+        return name + suffix
+    mark = "~" + hashlib.sha256(os.fsencode(name)).hexdigest()[:8] + suffix
+    while len(os.fsencode(name + mark)) > MAX_NAME:
+        name = name[:-1]
+    return name + mark
