@@ -555,9 +555,9 @@ def test_killed_again_and_again_every_page_is_there_once(
 ) -> None:
     luck = random.Random(20260101 + whole_group)
     seen = 0
-    for _ in range(5):
+    for _ in range(10):
         with started(sixty, out, page=0.02) as process:
-            target = seen + luck.randrange(1, 12)
+            target = seen + luck.randrange(1, 6)
             wait_for(
                 lambda target=target, process=process: count(out) >= target or process.poll() is not None
             )
