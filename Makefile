@@ -23,9 +23,11 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 
 demo: $(STAMP) ## read every document in samples/ with the CPU engine
 	@mkdir -p $(OUT)
-	$(BIN)/hiresvlm ocr samples/ --engine light --no-resume -o $(OUT)/demo.jsonl
-	@echo "records are in $(OUT)/demo.jsonl; the first one:"
-	@head -n 1 $(OUT)/demo.jsonl | cut -c 1-300
+	@rm -f $(OUT)/demo.jsonl
+	$(BIN)/hiresvlm ocr samples/ --engine light -o $(OUT)/demo.jsonl
+	@echo "Records: $(OUT)/demo.jsonl. The text of samples/invoice-zh.png:"
+	@$(BIN)/python -c 'import json, sys; [print(r["text"]) for r in map(json.loads, open(sys.argv[1], \
+		encoding="utf-8")) if r["source"].endswith("invoice-zh.png")]' $(OUT)/demo.jsonl
 
 test: check ## run all checks and tests
 	$(BIN)/python -m pytest -n $(JOBS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -122,17 +123,34 @@ def test_clean_seams_are_simply_joined(boxes: bool) -> None:
     assert read(page, gold, boxes=boxes).split("\n") == [line.text for line in gold]
 
 
-def test_lines_across_vertical_seams_are_spliced() -> None:
+def grid(height: int) -> list[Box]:
     """512-px tiles with a third of overlap in both directions: most lines are longer than a tile."""
-    gold = gold_lines(40, seed=4)
-    height = 10 + STEP * 40
-    boxes = [
+    return [
         Box(x, y, min(x + 512, WIDTH), min(y + 512, height))
         for y in (0, 341, 682, height - 512)
         for x in (0, 341, WIDTH - 512)
     ]
-    text = read(page_of(boxes, height), gold, boxes=True)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_lines_across_vertical_seams_are_spliced(seed: int) -> None:
+    gold = gold_lines(40, seed)
+    height = 10 + STEP * 40
+    text = read(page_of(grid(height), height), gold, boxes=True)
     assert text.split("\n") == [line.text for line in gold]
+
+
+def test_texts_of_a_grid_are_joined_as_well_as_texts_can_be() -> None:
+    """Without boxes, rows of fifteen words that repeat all over are paired by what they share."""
+    exact = total = 0
+    for seed in range(6):
+        gold = gold_lines(40, seed)
+        height = 10 + STEP * 40
+        read_lines = read(page_of(grid(height), height), gold, boxes=False).split("\n")
+        exact += (Counter(read_lines) & Counter(line.text for line in gold)).total()
+        total += len(gold)
+        assert abs(len(read_lines) - len(gold)) <= 4
+    assert exact >= 0.9 * total
 
 
 @pytest.mark.parametrize("boxes", [True, False])

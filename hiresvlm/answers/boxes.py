@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
+from hiresvlm.answers.bands import bands
 from hiresvlm.datatypes import Box, Chunk, Line
 
 SAME = 0.5
 """Two boxes show the same print when their overlap covers this share of the smaller one (SAHI)."""
-
-BAND = 0.7
-"""Chunks whose vertical extents share this much of the smaller one stand side by side."""
 
 EDGE = 0.25
 """A line that ends this close to the edge of its chunk (in line heights) may go on beyond it."""
@@ -32,7 +30,7 @@ def merge(lines: Sequence[Line], chunks: Sequence[Chunk]) -> tuple[Line, ...]:
     for line in lines:
         of_chunk.setdefault(line.chunk, []).append(line)
     merged: list[Line] = []
-    for band in _bands(chunks):
+    for band in bands(chunks):
         joined: list[Line] = []
         for before, number in zip([None, *band], band, strict=False):
             new = of_chunk.get(number, [])
@@ -44,24 +42,6 @@ def merge(lines: Sequence[Line], chunks: Sequence[Chunk]) -> tuple[Line, ...]:
 def _overlap(a: Box, b: Box) -> bool:
     common = a.intersection(b)
     return common.width > 0 and common.height > 0
-
-
-def _bands(chunks: Sequence[Chunk]) -> list[list[int]]:
-    """Numbers of chunks side by side, from left to right; bands from top to bottom."""
-    bands: list[list[int]] = []
-    for number in sorted(range(len(chunks)), key=lambda n: (chunks[n].box.y0, chunks[n].box.x0)):
-        box = chunks[number].box
-        for band in bands:
-            if all(_side_by_side(box, chunks[other].box) for other in band):
-                band.append(number)
-                break
-        else:
-            bands.append([number])
-    return [sorted(band, key=lambda n: chunks[n].box.x0) for band in bands]
-
-
-def _side_by_side(a: Box, b: Box) -> bool:
-    return a.intersection(b).height >= BAND * min(a.height, b.height)
 
 
 # -------------------------------------------------------------------------------------- horizontally

@@ -7,12 +7,14 @@ exact line counts. The geometric prior is what makes it work: repeated rows ("1.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
-from difflib import SequenceMatcher
+from difflib import Match, SequenceMatcher
 
 from rapidfuzz import fuzz
 
+from hiresvlm.answers.bands import bands
 from hiresvlm.datatypes import Chunk
 
 ACCEPT = 0.4
@@ -30,15 +32,72 @@ _SURE = 0.8
 
 
 def merge(texts: Sequence[tuple[Chunk, str]], line_height: float) -> str:
-    """The texts of chunks in plan order as one; heights in page pixels."""
+    """The texts of chunks as one; heights in page pixels. Neighbours first, then bands, then the page."""
+    chunks = [chunk for chunk, _ in texts]
+    lines = [[line for line in text.split("\n") if line.strip()] for _, text in texts]
     merged: list[str] = []
-    previous: Chunk | None = None
-    for chunk, text in texts:
-        lines = [line for line in text.split("\n") if line.strip()]
-        expected = _overlap_lines(previous, chunk, line_height)
-        merged = join(merged, lines, expected) if expected > 0 else merged + lines
-        previous = chunk
+    above: Chunk | None = None
+    for band in bands(chunks):
+        row = lines[band[0]]
+        for left, right in itertools.pairwise(band):
+            common = chunks[left].box.intersection(chunks[right].box)
+            if common.width > 0 and common.height > 0:
+                row = beside(row, lines[right], common.width / chunks[right].box.width)
+            else:
+                row = row + lines[right]
+        expected = _overlap_lines(above, chunks[band[0]], line_height)
+        merged = join(merged, row, expected) if expected > 0 else merged + row
+        above = chunks[band[0]]
     return "\n".join(merged)
+
+
+def beside(left: list[str], right: list[str], share: float) -> list[str]:
+    """Join the lines of two horizontal neighbours; `share` of the right one's width is common.
+
+    Lines are paired in order, so that as many characters as possible agree between ends on the left
+    and starts on the right; what has no partner keeps its place as a line of its own.
+    """
+    # A full line of the right chunk has this many characters in the common strip.
+    strip = max(2, round(share * max(map(len, right), default=0)))
+    # gain[i][j]: best sum of characters that agree, of the first i left and j right lines
+    gain = [[0.0] * (len(right) + 1) for _ in range(len(left) + 1)]
+    for i, a in enumerate(left, 1):
+        for j, b in enumerate(right, 1):
+            here = gain[i - 1][j - 1] + _agreement(a, b, strip).size
+            gain[i][j] = max(gain[i - 1][j], gain[i][j - 1], here)
+    joined: list[str] = []
+    i, j = len(left), len(right)
+    while i or j:
+        match = _agreement(left[i - 1], right[j - 1], strip) if i and j else None
+        if match is not None and match.size and gain[i][j] == gain[i - 1][j - 1] + match.size:
+            joined.append(_spliced(left[i - 1], right[j - 1], match, strip))
+            i, j = i - 1, j - 1
+        elif j and (not i or gain[i][j] == gain[i][j - 1]):
+            joined.append(right[j - 1])
+            j -= 1
+        else:
+            joined.append(left[i - 1])
+            i -= 1
+    return joined[::-1]
+
+
+def _agreement(left: str, right: str, strip: int) -> Match:
+    """The characters that the end of a left line and the start of a right one have in common."""
+    end, start = left[-strip - 3 :], right[: strip + 3]
+    match = SequenceMatcher(None, end, start, autojunk=False).find_longest_match()
+    # Chance agreements are short, or far from where the two pieces would have to meet.
+    if match.size < 2 or match.b > 3:
+        return Match(0, 0, 0)
+    return match
+
+
+def _spliced(left: str, right: str, match: Match, strip: int) -> str:
+    """One line of two pieces. Where the left piece holds the right one whole, it stays as it is."""
+    start = len(left) - len(left[-strip - 3 :]) + match.a
+    if match.b + match.size >= len(right):
+        return left
+    half = match.size // 2
+    return left[: start + half] + right[match.b + half :]
 
 
 def join(above: list[str], below: list[str], expected: float) -> list[str]:
