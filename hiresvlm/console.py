@@ -22,7 +22,10 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from hiresvlm.report import Report
+    from hiresvlm.report import Problem, Report
+
+SHOWN_PROBLEMS = 20
+"""Failed pages that are named on the screen."""
 
 PLAIN_INTERVAL_S = 60.0
 """Without a terminal (cron, a log file) one line this often."""
@@ -103,6 +106,7 @@ class Reporter:
             self._log.addHandler(_log_handler(log_file))
         self._progress: Progress | None = None
         self._task: TaskID | None = None
+        self._problems = 0
         self._clock = clock
         self._line_at = clock() + PLAIN_INTERVAL_S
 
@@ -122,6 +126,17 @@ class Reporter:
         if hint:
             self._log.error("  %s", visible(hint))
             self._print(f"  {hint}")
+
+    def problem(self, problem: Problem) -> None:
+        """Name a page that failed or lacks text, also with -q; the first few of a run on the screen."""
+        page = "" if problem.page is None else f" page {problem.page}"
+        message = f"{problem.source}{page}: {problem.status}, {problem.message}"
+        self._log.warning("%s", visible(message))
+        self._problems += 1
+        if self._problems <= SHOWN_PROBLEMS:
+            self._print(message, "yellow")
+        elif self._problems == SHOWN_PROBLEMS + 1:
+            self._print("more pages failed; the output, --report and --log-file name them", "yellow")
 
     def progress(self, report: Report) -> None:
         """Show where the run is: a bar on a terminal, else a plain line a minute."""
@@ -160,10 +175,11 @@ class Reporter:
             self._progress = Progress(
                 TextColumn("{task.fields[pages]}"),
                 BarColumn(),
-                TextColumn("{task.fields[speed]}"),
+                TextColumn("{task.fields[speed]}, "),
                 TimeElapsedColumn(),
-                TextColumn("left"),
+                TextColumn("gone,"),
                 TimeRemainingColumn(),
+                TextColumn("left"),
                 console=self._console,
                 transient=True,
                 redirect_stdout=False,
@@ -181,6 +197,12 @@ class Reporter:
 
     def _summary(self, report: Report) -> None:
         data = report.as_dict()
+        if not self._live:  # a log: one fact a line, nothing wrapped or padded
+            for name, value in _summary_rows(report, data):
+                self._print(f"{name}: {value}")
+            for step, times in data["latency_ms"].items():
+                self._print(f"ms a page, {step}: p50 {times['p50']:,.0f}, p95 {times['p95']:,.0f}")
+            return
         table = Table(title=None, box=None, pad_edge=False, show_header=False)
         table.add_column(style="bold")
         table.add_column()
@@ -205,6 +227,9 @@ def _summary_rows(report: Report, data: dict[str, object]) -> list[tuple[str, st
     earlier = sum(report.earlier.values())
     if earlier:
         pages += f"; {earlier} done before"
+        broken = report.earlier["failed"] + report.earlier["partial"]
+        if broken:
+            pages += f" ({broken} of them failed or partial; --retry-errors reads them again)"
     rows = [("pages", pages)]
     if report.done:
         rows.append(("speed", f"{_speed(report)}, {report.seconds:.1f} s"))

@@ -82,8 +82,11 @@ def read_list(text: str) -> list[str]:
     """Paths of a `--files-from` list, one a line; empty lines are skipped, nothing else is special.
 
     Lines end with LF or CRLF and with nothing else: a name may hold any other character. The byte
-    order mark that Windows editors write first is no part of a name.
+    order mark that Windows editors write first is no part of a name. A list with NUL bytes is one of
+    `find -print0`.
     """
+    if "\0" in text:
+        return [name for name in text.split("\0") if name]
     lines = (line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n"))
     return [line for line in lines if line.strip()]
 

@@ -7,7 +7,7 @@ import math
 import time
 from array import array
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from hiresvlm.datatypes import Record, Status
 
@@ -15,6 +15,20 @@ SLOWEST = 5
 """Pages named in the summary."""
 
 STEPS = ("render", "chunk", "queue", "encode", "prefill", "ttft", "decode", "merge", "total")
+
+
+MAX_PROBLEMS = 1000
+"""Failed and partial pages that a report names."""
+
+
+class Problem(NamedTuple):
+    """A page that failed or lacks text, and why."""
+
+    source: str
+    page: int | None
+    status: str
+    kind: str
+    message: str
 
 
 @dataclass(slots=True)
@@ -45,19 +59,29 @@ class Report:
     engine: dict[str, Any] | None = None
     load_s: float | None = None
     interrupted: bool = False
-    retried: int = 0
-    """Pages done again because their worker died."""
+    workers_died: int = 0
+    """Each death costs one page, which is tried once more."""
+    problems: list[Problem] = field(default_factory=list)
+    """Failed and partial pages by name, at most `MAX_PROBLEMS`; all of them are in the output."""
     _times: dict[str, array[float]] = field(default_factory=lambda: {s: array("d") for s in STEPS})
     _slowest: list[tuple[float, str, int]] = field(default_factory=list)
 
-    def add(self, record: Record, requests: int) -> None:
-        """Count one record."""
+    def add(self, record: Record, requests: int) -> Problem | None:
+        """Count one record. Gives the problem of a page that failed or lacks text."""
         self.status[record["status"]] += 1
+        problem = None
+        if record["failures"]:
+            first = record["failures"][0]
+            problem = Problem(
+                record["source"], record["page"], record["status"], first["kind"], first["message"]
+            )
+            if len(self.problems) < MAX_PROBLEMS:
+                self.problems.append(problem)
         for name, items in (("warnings", self.warnings), ("failures", self.failures)):
             for item in record[name]:
                 items[item["kind"]] = items.get(item["kind"], 0) + 1
         if record["page"] is None:
-            return
+            return problem
         self.blank += record["blank"]
         self.requests += requests
         self.visual_tokens += record["tokens"]["visual"]
@@ -71,6 +95,7 @@ class Report:
         heapq.heappush(self._slowest, (total, record["source"], record["page"]))
         if len(self._slowest) > SLOWEST:
             heapq.heappop(self._slowest)
+        return problem
 
     @property
     def done(self) -> int:
@@ -96,7 +121,7 @@ class Report:
             "blank": self.blank,
             "beyond_page_range": self.beyond_range,
             "interrupted": self.interrupted,
-            "retried": self.retried,
+            "workers_died": self.workers_died,
             "seconds": round(seconds, 3),
             "pages_per_s": round(self.done / seconds, 3) if seconds else None,
             "engine": self.engine,
@@ -119,6 +144,7 @@ class Report:
             ],
             "warnings": self.warnings,
             "failures": self.failures,
+            "problems": [problem._asdict() for problem in self.problems],
         }
 
 

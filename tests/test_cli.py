@@ -412,6 +412,24 @@ def test_devices_and_pipes_as_output(three: Path, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------ options
 
 
+def test_folders_below_are_named_when_they_are_not_searched(three: Path) -> None:
+    (three / "below").mkdir()
+    assert "not searched: 1" in echo(three).stderr
+    assert "not searched" not in echo(three, "-r").stderr
+
+
+def test_an_instruction_that_no_model_follows_is_said(three: Path, tmp_path: Path) -> None:
+    prompt = tmp_path / "prompt"
+    prompt.write_text("Translate it.")
+    assert "--prompt changes nothing" in echo(three, "--prompt", prompt).stderr
+
+
+def test_failed_documents_are_named(folder: Path) -> None:
+    (folder / "a.pdf").write_bytes(b"")
+    for quiet in ((), ("-q",)):
+        assert "a.pdf: failed, the file is empty" in echo(folder, *quiet).stderr
+
+
 def test_young_files_are_left_for_later(three: Path) -> None:
     old = time.time() - 3600
     os.utime(three / "b.png", (old, old))
@@ -427,7 +445,7 @@ def test_pages_out_of_range_are_a_warning(three: Path) -> None:
     assert done.returncode == 0
     (record,) = records(done.stdout)
     assert (record["page"], record["warnings"][0]["kind"]) == (2, "page_range")
-    assert done.stderr == "--pages 2-9: documents that end before that: 2, 1 of them none in this range\n"
+    assert done.stderr == "--pages 2-9: 2 documents have fewer pages, 1 have none of these pages\n"
 
 
 def test_passwords_come_from_a_file_or_the_environment(folder: Path, tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hiresvlm import console
-from hiresvlm.console import PLAIN_INTERVAL_S, Reporter, close_log, visible
-from hiresvlm.report import Report
+from hiresvlm.console import PLAIN_INTERVAL_S, SHOWN_PROBLEMS, Reporter, close_log, visible
+from hiresvlm.report import Problem, Report
 from tests.test_report import record
 
 
@@ -117,7 +117,9 @@ def test_the_time_left_is_said_only_when_it_is_known() -> None:
 def test_the_summary_shows_what_prefill_cost(capsys: pytest.CaptureFixture[str]) -> None:
     made = report(4)
     made.earlier["ok"] = 7
-    odd = record(5, "failed", 900.0, failures=[{"kind": "crash"}], source="[/red]\x1b[2J:smile:.pdf")
+    odd = record(
+        5, "failed", 900.0, failures=[{"kind": "crash", "message": "died"}], source="[/red]\x1b[2J:smile:.pdf"
+    )
     made.add(odd, 0)
     Reporter().finish(made)
     captured = capsys.readouterr()
@@ -129,6 +131,25 @@ def test_the_summary_shows_what_prefill_cost(capsys: pytest.CaptureFixture[str])
     assert "[/red]\\x1b[2J:smile:.pdf p.5" in shown  # not as markup, not as an emoji
     assert "p95" in shown
     assert "\x1b" not in shown
+
+
+def test_failed_pages_are_named_also_when_quiet(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    reporter = Reporter(quiet=True, log_file=str(log))
+    for page in range(1, 41):
+        reporter.problem(Problem("a\x1b[2J.pdf", page, "failed", "crash", "it died"))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "a\\x1b[2J.pdf page 1: failed, it died"
+    assert len(lines) == SHOWN_PROBLEMS + 1
+    assert "name them" in lines[-1]
+    assert len(log.read_text().splitlines()) == 40
+
+
+def test_old_failures_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Report()
+    made.earlier["failed"], made.earlier["ok"] = 2, 5
+    Reporter().finish(made)
+    assert "7 done before (2 of them failed or partial; --retry-errors" in capsys.readouterr().err
 
 
 def test_the_summary_of_a_run_without_a_model_says_planned(capsys: pytest.CaptureFixture[str]) -> None:

@@ -378,9 +378,10 @@ def test_lists_of_files() -> None:
     assert read_list("\ufeffa.pdf\n") == ["a.pdf"]
     assert read_list(" a \n#b\n[1].pdf") == [" a ", "#b", "[1].pdf"]
     assert read_list("") == []
+    assert read_list("a b.pdf\0c\nd.pdf\0") == ["a b.pdf", "c\nd.pdf"]
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\r\n\ufeff"), min_size=1)))
+@given(st.lists(st.text(st.characters(exclude_characters="\r\n\ufeff\0"), min_size=1)))
 def test_a_list_gives_back_each_name(names: list[str]) -> None:
     """Names may hold characters that Python takes for line ends, such as U+2028 and form feeds."""
     names = [name for name in names if name.strip()]

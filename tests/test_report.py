@@ -32,11 +32,15 @@ def record(page: int | None = 1, status: str = "ok", total: float = 100.0, **fie
     }
 
 
+def failure(kind: str) -> dict[str, str]:
+    return {"kind": kind, "message": f"it was {kind}"}
+
+
 def test_everything_is_counted_once() -> None:
     report = Report(documents=2)
     report.add(record(blank=True), 0)
-    report.add(record(2, "partial", warnings=[{"kind": "budget"}], failures=[{"kind": "loop"}]), 3)
-    report.add(record(None, "failed", failures=[{"kind": "corrupt"}]), 0)
+    report.add(record(2, "partial", warnings=[{"kind": "budget"}], failures=[failure("loop")]), 3)
+    report.add(record(None, "failed", failures=[failure("corrupt")]), 0)
     report.earlier["failed"] += 1
     data = json.loads(json.dumps(report.as_dict()))
     assert data["pages"] == {"ok": 1, "partial": 1, "failed": 1}
@@ -45,6 +49,10 @@ def test_everything_is_counted_once() -> None:
     assert data["tokens"] == {"visual": 200, "naive": 8704, "output": 100, "planned": False}
     assert data["warnings"] == {"budget": 1}
     assert data["failures"] == {"loop": 1, "corrupt": 1}
+    assert data["problems"] == [
+        {"source": "a.pdf", "page": 2, "status": "partial", "kind": "loop", "message": "it was loop"},
+        {"source": "a.pdf", "page": None, "status": "failed", "kind": "corrupt", "message": "it was corrupt"},
+    ]
 
 
 def test_the_slowest_pages_are_named_and_no_more_are_kept() -> None:

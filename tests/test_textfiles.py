@@ -235,3 +235,16 @@ def test_text_files_in_the_folder_that_is_read(folder: Path) -> None:
         "a.png.md",
         "a.png.md",
     ]
+
+
+def test_replacing_the_text_of_another_document_is_said(tmp_path: Path) -> None:
+    """Two runs over two folders with the same names share the names of their text files."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        make_png(tmp_path / name / "a.png", [f"of folder {name}"])
+    texts = tmp_path / "texts"
+    arguments = ("--engine", "echo", "--format", "txt", "--output-dir", texts)
+    assert "replaced" not in cli("ocr", tmp_path / "one", *arguments).stderr
+    assert "1 text files replaced those of other documents" in cli("ocr", tmp_path / "two", *arguments).stderr
+    (tmp_path / "one").rename(tmp_path / "moved")  # the same document under another name is no other one
+    assert "replaced" not in cli("ocr", tmp_path / "moved", *arguments).stderr

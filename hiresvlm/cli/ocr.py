@@ -55,7 +55,7 @@ def ocr(
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest reply for one request.")] = 2048,
     slots: Annotated[str, typer.Option(help="Requests in work at a time, or auto.")] = "auto",
     text_layer: Annotated[
-        str, typer.Option(help="auto takes a sound PDF text layer instead of reading.")
+        str, typer.Option(help="ignore, or auto: take a sound PDF text layer instead of reading.")
     ] = "ignore",
     prompt: Annotated[str | None, typer.Option(metavar="FILE", help="Your own instruction.")] = None,
     keep_chunks: Annotated[
@@ -137,6 +137,8 @@ def ocr(
             raise
         reporter.note(error.message)
         documents = []
+    if not recursive and (below := options.unsearched(named)):
+        reporter.note(f"folders below that were not searched: {below} (-r searches them)")
     digests = engines.digests(settings, reason is not None)
     with contextlib.closing(
         open_sink(digests, settings, output, None if output else stdout, output_dir, format, resume)
@@ -166,6 +168,8 @@ def _read(
 
     engine = engines.find(settings.engine.name)
     info, profile = engine.describe(settings.engine)
+    if settings.task.prompt is not None and not profile.counts_tokens:
+        reporter.warn(f"engine {info.name} follows no instruction: --prompt changes nothing")
     context = Context(
         run=uuid.uuid4().hex[:12],
         task=settings.task.name,
@@ -190,9 +194,13 @@ def _read(
     if sink.used_other_digest:
         reporter.warn("pages that another engine finished before were kept; --no-resume reads them again")
     if report.beyond_range:
-        none = f", {report.outside_range} of them none in this range" if report.outside_range else ""
-        ended = f"documents that end before that: {report.beyond_range}"
-        reporter.warn(f"--pages {settings.run.pages}: {ended}{none}")
+        none = f", {report.outside_range} have none of these pages" if report.outside_range else ""
+        reporter.warn(f"--pages {settings.run.pages}: {report.beyond_range} documents have fewer pages{none}")
+    if sink.replaced_texts:
+        reporter.warn(
+            f"{sink.replaced_texts} text files replaced those of other documents with the same path below "
+            "their PATH argument; a folder of its own for each PATH keeps them apart"
+        )
     reporter.finish(report)
     save_report(report, report_file)
     if report.interrupted:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hiresvlm import tasks
 from hiresvlm.batching import RequestFeed, generate
 from hiresvlm.console import Reporter
-from hiresvlm.datatypes import Document, Failure, Place, PreparedPage, Probe, Reply, Request
+from hiresvlm.datatypes import Document, Failure, Place, PreparedPage, Probe, Record, Reply, Request
 from hiresvlm.engines import Engine
 from hiresvlm.errors import EngineLoadError, HiresvlmError
 from hiresvlm.report import Report
@@ -146,7 +146,7 @@ class _Run:
     def _unreadable(self, document: Document, sha256: str | None, failure: Failure) -> None:
         record = document_record(document, sha256, failure, self._context)
         self._sink.write(document, record)
-        self._report.add(record, 0)
+        self._count(record, 0)
         self._report.pages_known += 1
         self._report.documents_done += 1
         self._sink.document_done(document, sha256, changed=True)
@@ -191,9 +191,14 @@ class _Run:
         parts = PageParts(active.document, active.probe, active.page, answer, active.replies, timing)
         record = page_record(parts, self._context)
         self._sink.write(active.document, record)
-        self._report.add(record, len(active.replies))
+        self._count(record, len(active.replies))
         if self._source.finished(place):
             self._sink.document_done(active.document, active.probe.sha256, changed=True)
+
+    def _count(self, record: Record, requests: int) -> None:
+        problem = self._report.add(record, requests)
+        if problem is not None:
+            self._reporter.problem(problem)
 
 
 class _Feed(RequestFeed):

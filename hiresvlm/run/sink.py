@@ -33,12 +33,17 @@ class Sink:
         self._page_counts: dict[tuple[str, str | None], int] = {}
         self._ambiguous: set[str] = set()
         """Documents with records of other content or settings: a text file may show those."""
+        self._before: dict[str, set[str | None]] = {}
+        """Key -> hashes and sources that earlier records of it have."""
+        self.replaced_texts = 0
+        """Text files that showed another document before."""
         self.used_other_digest = False
         """Some finished pages were made by another engine."""
         variants: dict[str, tuple[str | None, str]] = {}
         for key, entry in journal.entries.items() if journal is not None else ():
             if entry.pages is not None:
                 self._page_counts[key.key, key.sha256] = entry.pages
+            self._before.setdefault(key.key, set()).update((key.sha256, entry.source))
             variant = key.sha256, key.settings
             if variants.setdefault(key.key, variant) != variant:
                 self._ambiguous.add(key.key)
@@ -96,6 +101,9 @@ class Sink:
             return
         newest = max(entry.finished for _, entry in found)
         if changed or document.key in self._ambiguous or not self._texts.is_newer(document, newest):
+            # Another name and other content: not a folder that was moved, but another document.
+            before = self._before.get(document.key)
+            self.replaced_texts += before is not None and before.isdisjoint((sha256, document.source))
             self._texts.write(document, [self._journal.read(key) for key, _ in found])
 
     def learn(self, document: Document, sha256: str | None, pages: int) -> None:

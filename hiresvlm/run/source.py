@@ -218,7 +218,7 @@ class PageSource:
             return False
         self._retried.add(what)
         self._retries.append(what)
-        self._report.retried += 1
+        self._report.workers_died += 1
         return True
 
 
