@@ -287,7 +287,18 @@ def _unless_gone() -> contextlib.AbstractContextManager[None]:
     return contextlib.suppress(OSError)
 
 
+class _LogFile(logging.FileHandler):
+    """A log that is not worth ending a run for: on a full disk it has gaps, and prints no traceback."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Leave the line out."""
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            super().close()
+
+
 def _log_handler(path: str) -> logging.Handler:
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = _LogFile(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     return handler

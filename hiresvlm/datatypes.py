@@ -110,6 +110,7 @@ class CautionKind(StrEnum):
     PAGE_RANGE = "page_range"
     SUFFIX = "suffix"
     REPAIRED = "repaired"
+    DAMAGED = "damaged"
     BUDGET = "budget"
     NO_TEXT = "no_text"
     LOW_CONFIDENCE = "low_confidence"
@@ -152,6 +153,8 @@ class Document:
     size: int = 0
     """Bytes."""
     mtime_ns: int = 0
+    inode: int = 0
+    """Two files of one name, size and time (two folders of scans, unpacked) are told apart by it."""
     failure: Failure | None = None
     """Set when the file cannot even be looked at (missing, not a regular file)."""
 

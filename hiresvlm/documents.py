@@ -323,7 +323,7 @@ def _look(document: Document) -> Document:
         return _failed(document, FailureKind.UNREADABLE, "the folder cannot be listed")
     if not stat.S_ISREG(status.st_mode):
         return _failed(document, FailureKind.UNREADABLE, "not a regular file")
-    return replace(document, size=status.st_size, mtime_ns=status.st_mtime_ns)
+    return replace(document, size=status.st_size, mtime_ns=status.st_mtime_ns, inode=status.st_ino)
 
 
 def _missing(path: str) -> str:

@@ -27,6 +27,8 @@ from enum import StrEnum
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from hiresvlm.errors import HiresvlmError
+
 MAX_MEMORY = 8 * 2**30
 """Address space of a worker in bytes: a file that wants more fails alone instead of taking the machine."""
 
@@ -56,6 +58,10 @@ class Done:
     value: Any = None
     trouble: Trouble | None = None
     detail: str = ""
+
+
+class WorkerError(HiresvlmError):
+    """The system gives no more processes or open files."""
 
 
 class Pool:
@@ -97,7 +103,14 @@ class Pool:
             if worker.alive:
                 return worker
             worker.kill()
-        return _Worker(self._verbose, self._memory)
+        try:
+            return _Worker(self._verbose, self._memory)
+        except OSError as error:
+            reason = error.strerror or "unknown"
+            raise WorkerError(
+                f"a rendering process cannot be started: {reason}",
+                "fewer --workers, or a higher limit (ulimit -n, ulimit -u), help",
+            ) from error
 
     def poll(self, wait_s: float) -> list[Done]:
         """Finished tasks; waits up to `wait_s` seconds for the first one."""

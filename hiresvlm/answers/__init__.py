@@ -40,7 +40,8 @@ _STOP_FAILURES = {
 
 # C0 and C1 controls (tab and newline aside) and lone surrogates: they move a terminal's cursor, break
 # lines of a log and are no text. Documents are hostile.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Overrides of the writing direction make a terminal show another text than the one that is there.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def clean(text: str) -> str:

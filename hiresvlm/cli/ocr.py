@@ -89,6 +89,9 @@ def ocr(
     from hiresvlm.console import Reporter, guard_stdout
     from hiresvlm.documents import parse_pages
 
+    options.no_empty(
+        {"PATH": paths, "-o": output, "--output-dir": output_dir, "--report": report, "--log-file": log_file}
+    )
     options.choice(format, ("jsonl", "md", "txt"), "--format")
     options.choice(strategy, options.STRATEGIES, "--strategy")
     options.choice(text_layer, ("ignore", "auto"), "--text-layer")
@@ -231,7 +234,8 @@ class _Stop:
 
     def __enter__(self) -> None:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self._before[number] = signal.signal(number, self._handle)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or a job that a script put back
+                self._before[number] = signal.signal(number, self._handle)
 
     def __exit__(self, *error: object) -> None:
         for number, handler in self._before.items():

@@ -54,6 +54,11 @@ class OpenPage(Protocol):
     points: tuple[float, float] | None
     cautions: tuple[Caution, ...]
 
+    @property
+    def damaged(self) -> bool:
+        """Whether a part of what was drawn so far could not be decoded and is missing in it."""
+        ...
+
     def gray(self, max_pixels: int) -> Gray:
         """The whole page in luminance, (height, width) uint8, at page pixels or shrunk to `max_pixels`."""
         ...

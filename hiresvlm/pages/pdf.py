@@ -30,6 +30,14 @@ _PX = PAGE_DPI / 72
 _SMALLEST_PT = 0.5
 """Pages with a side below this many points have nothing to show."""
 
+_DAMAGE = re.compile(
+    r"decode|trunc|premature|read error|not a stream|unknown colou?rspace|cannot find|broken|corrupt|"
+    r"end of file|end of data|zlib|jbig2|jpx|jpeg|syntax error",
+    re.IGNORECASE,
+)
+"""What MuPDF says when it leaves out a part of a page that it cannot decode. It draws the rest and raises
+nothing, so a scan whose image is damaged would be a blank page. (Its remarks on fonts are harmless.)"""
+
 # MuPDF reports trouble on the C level with fragments of the file in it: never on our stderr.
 pymupdf.TOOLS.mupdf_display_errors(False)
 pymupdf.TOOLS.mupdf_display_warnings(False)
@@ -71,6 +79,7 @@ class PdfReader:
             self.cautions = (*self.cautions, Caution(CautionKind.REPAIRED, message))
 
     def page(self, number: int) -> OpenPage:
+        pymupdf.TOOLS.reset_mupdf_warnings()
         with _faults(FailureKind.RENDER, "the page cannot be loaded"):
             page = self._document.load_page(number - 1)
             if not self._document.xref_get_keys(page.xref):
@@ -181,6 +190,11 @@ class PdfPage:
         self.cautions: tuple[Caution, ...] = ()
         with _faults(FailureKind.RENDER, "the page content cannot be interpreted"):
             self._list = page.get_displaylist()
+
+    @property
+    def damaged(self) -> bool:
+        """Whether a part of what was drawn so far could not be decoded."""
+        return _DAMAGE.search(pymupdf.TOOLS.mupdf_warnings(reset=0)) is not None
 
     def gray(self, max_pixels: int) -> Gray:
         return self._draw(Box(0, 0, *self.size), shrunk(self.size, max_pixels), pymupdf.csGRAY)

@@ -15,7 +15,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from hiresvlm import chunking
-from hiresvlm.datatypes import Document, Failure, FailureKind, Place, Plan, PreparedPage, Probe, View
+from hiresvlm.datatypes import (
+    Caution,
+    CautionKind,
+    Document,
+    Failure,
+    FailureKind,
+    Place,
+    Plan,
+    PreparedPage,
+    Probe,
+    View,
+)
 from hiresvlm.pages import OpenPage, PageError, Reader, open_document, unreadable
 from hiresvlm.pages.overlay import draw_overlay
 from hiresvlm.settings import ChunkSettings, PageSettings
@@ -34,6 +45,8 @@ class Survey:
     cap_height: float | None
     plans: tuple[Plan, ...]
 
+
+_DAMAGED = (Caution(CautionKind.DAMAGED, "a part of the page could not be decoded and may be missing"),)
 
 _open: OrderedDict[tuple[object, ...], tuple[ExitStack, Reader]] = OrderedDict()
 
@@ -97,6 +110,9 @@ def _prepare(
     gray = page.gray(pages.max_analysis_pixels)
     rendered = time.perf_counter()
     analysis = chunking.analyse(gray, page.size)
+    damaged = page.damaged
+    if damaged and analysis.blank:
+        raise PageError(FailureKind.RENDER, "the content of the page is damaged and shows nothing")
     layer = page.text_layer(analysis) if pages.text_layer == "auto" and not analysis.blank else None
     plan = chunking.plan(analysis, chunks)
     planned = time.perf_counter()
@@ -109,7 +125,7 @@ def _prepare(
         cap_height=analysis.cap_height,
         plan=plan,
         layer=layer,
-        cautions=(*page.cautions, *plan.cautions),
+        cautions=(*page.cautions, *plan.cautions, *(_DAMAGED if damaged else ())),
         chunk_ms=(planned - rendered) * 1e3,
     )
     if layer is None:

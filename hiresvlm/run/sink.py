@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hiresvlm.datatypes import Document, Record, Status
+from hiresvlm.settings import PageSettings
 from hiresvlm.writers import Entry, Journal, Key, Stream, TextFiles
 from hiresvlm.writers.journal import FileState
+
+MAX_PAGES = PageSettings().max_pages
+"""No document has more; a larger number in an old record is a mistake, and is looked up again."""
 
 
 class Sink:
@@ -41,7 +45,7 @@ class Sink:
         """Some finished pages were made by another engine."""
         variants: dict[str, tuple[str | None, str]] = {}
         for key, entry in journal.entries.items() if journal is not None else ():
-            if entry.pages is not None:
+            if entry.pages is not None and entry.pages <= MAX_PAGES:
                 self._page_counts[key.key, key.sha256] = entry.pages
             self._before.setdefault(key.key, set()).update((key.sha256, entry.source))
             variant = key.sha256, key.settings
@@ -52,7 +56,7 @@ class Sink:
         """Whether a document of this name, size and time was seen before, and its hash."""
         if self._journal is None:
             return False, None
-        state = document.key, FileState(document.size, document.mtime_ns)
+        state = document.key, FileState(document.size, document.mtime_ns, document.inode)
         return state in self._journal.hashes, self._journal.hashes.get(state)
 
     def page_count(self, document: Document, sha256: str | None) -> int | None:
@@ -85,14 +89,16 @@ class Sink:
         """
         if self._journal is None:
             return
-        state = FileState(document.size, document.mtime_ns)
+        state = FileState(document.size, document.mtime_ns, document.inode)
         touched = not changed and (document.key, state) not in self._journal.hashes
-        if self._texts is None and not touched:
-            return
         pages = [None, *range(1, (self.page_count(document, sha256) or 0) + 1)]
         found = [e for page in pages if (e := self._entry(document, sha256, page)) is not None]
         if len(found) > 1 and found[0][0].page is None:
             del found[0]  # it could not be read once, and now it can
+        if found and found[0][0].page is not None:
+            for digest in self._digests:
+                for known in {None, sha256}:
+                    self._journal.forget(Key(document.key, known, None, digest))
         if not found:
             return
         if touched:
@@ -116,10 +122,13 @@ class Sink:
             self._journal.sync_when_due()
 
     def finish(self, *, clean: bool) -> None:
-        """The run is over; a clean one leaves the journal sorted, one record per key."""
+        """The run is over; a clean one leaves the journal sorted, one record per key.
+
+        A file that somebody removed meanwhile is written again, also when the run was interrupted.
+        """
         if self._stream is not None:
             self._stream.flush()
-        if self._journal is not None and clean:
+        if self._journal is not None and (clean or not self._journal.in_place):
             self._journal.finish()
 
     def close(self) -> None:

@@ -52,6 +52,7 @@ class FileState(NamedTuple):
 
     bytes: int
     mtime_ns: int
+    inode: int
 
 
 class Journal:
@@ -110,13 +111,18 @@ class Journal:
         record: Record = json.loads(self._line(self.entries[key]))
         return record
 
+    def forget(self, key: Key) -> None:
+        """Leave a record out when the file is put in order. Nothing happens when there is none."""
+        if self.entries.pop(key, None) is not None:
+            self._sorted = False
+
     def restate(self, key: Key, file: FileState) -> None:
         """Write a record again with a new size and time of its file, whose content is the same.
 
         A file that was only touched is hashed once and not in every later run. Raises `OutputError`.
         """
         record = self.read(key)
-        record["file"] = {"bytes": file.bytes, "mtime_ns": file.mtime_ns}
+        record["file"] = file._asdict()
         self.append(record)
 
     def finish(self) -> None:
@@ -125,7 +131,7 @@ class Journal:
         Raises `OutputError`; even then nothing is lost, because the journal is complete, only unsorted.
         """
         self.sync()
-        if self._sorted:
+        if self._sorted and _is_at(self.path, self._fd):
             return
         superseded = _superseded(self.entries)
         order = _in_order([key for key in self.entries if key not in superseded], self.entries)
@@ -160,6 +166,11 @@ class Journal:
         if moved:
             message = f"{self.path} was replaced by another file during the run"
             raise OutputError(message, f"the records of this run are in {target}")
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the file is still where it was opened: nobody removed or replaced it."""
+        return _is_at(self.path, self._fd)
 
     def close(self) -> None:
         """Sync and release the lock. May be called twice."""
@@ -224,6 +235,8 @@ class Journal:
 
     def _unsorted(self, error: OSError) -> OutputError:
         plain = output_error(self.path, error)
+        if not _is_at(self.path, self._fd):
+            return OutputError(f"{plain.message}; it was removed during the run, and its records with it")
         message = f"{plain.message}; all records are in it, but not in order and some perhaps twice"
         return OutputError(message, plain.hint or "the same command puts them in order when that is possible")
 
@@ -241,7 +254,8 @@ class Journal:
             sys.intern(record["finished"]),
         )
         file = record["file"]
-        self.hashes[key.key, FileState(file["bytes"], file["mtime_ns"])] = key.sha256
+        state = FileState(file["bytes"], file["mtime_ns"], file["inode"])
+        self.hashes[key.key, state] = key.sha256
 
     def _is_compact(self) -> bool:
         """Whether the file holds exactly the entries, in order."""
@@ -297,7 +311,7 @@ def _is_record(value: Any) -> bool:
             and isinstance(value["page"], int | None)
             and isinstance(value["pages"], int | None)
             and value["status"] in _STATUSES
-            and all(isinstance(value["file"][name], int) for name in ("bytes", "mtime_ns"))
+            and all(isinstance(value["file"][name], int) for name in FileState._fields)
         )
     except (KeyError, TypeError, IndexError):
         return False

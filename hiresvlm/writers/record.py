@@ -190,7 +190,7 @@ def _head(document: Document, sha256: str | None, context: Context, scope: str) 
         "source": document.source,
         "key": document.key,
         "sha256": sha256,
-        "file": {"bytes": document.size, "mtime_ns": document.mtime_ns},
+        "file": {"bytes": document.size, "mtime_ns": document.mtime_ns, "inode": document.inode},
     }
 
 

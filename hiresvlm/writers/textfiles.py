@@ -89,7 +89,8 @@ def render(records: Sequence[Record], format: str) -> str:
         text = record["text"]
         if format == "md":
             # Text from a document must not become markup: `<script>` in a scan stays text.
-            text = html.escape(text, quote=False).replace("\n", "  \n")
+            # A link or picture of a stranger must not become live either.
+            text = html.escape(text, quote=False).replace("](", "]\\(").replace("\n", "  \n")
             mark = f"<!-- {note}{record['status']}: {problems} -->\n\n" if problems else ""
         else:
             mark = f"[{note}{record['status']}: {problems}]\n" if problems else ""
