@@ -323,9 +323,9 @@ def test_hashes_of_known_files_survive(tmp_path: Path) -> None:
     append(path, record())
     with contextlib.closing(Journal(str(path))) as opened:
         assert opened.hashes == {("a.pdf", FileState(10, 20, 0)): "ab" * 32}
-        opened.restate(key_of(record()), FileState(10, 30))
+        opened.restate(key_of(record()), FileState(10, 30, 0))
     with contextlib.closing(Journal(str(path))) as opened:
-        assert opened.hashes["a.pdf", FileState(10, 30)] == "ab" * 32
+        assert opened.hashes["a.pdf", FileState(10, 30, 0)] == "ab" * 32
         assert len(opened.entries) == 1
 
 

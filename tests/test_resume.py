@@ -122,7 +122,7 @@ def test_a_rerun_over_ten_thousand_files_is_fast(folder: Path, out: Path) -> Non
     settings = Settings()
     digest = settings.digest(EchoEngine.describe(settings.engine)[0])
     status = (folder / "0.png").stat()
-    file = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns}
+    file = {"bytes": status.st_size, "mtime_ns": status.st_mtime_ns, "inode": status.st_ino}
     lines = [{"text": "x" * 40, "box": [1.0, 2.0, 3.0, 4.0], "confidence": 0.98, "chunk": 0}] * 30
     fields = {"file": file, "pages": 1, "settings": digest, "text": "x" * 1200, "lines": lines}
     with open(out, "wb") as journal:

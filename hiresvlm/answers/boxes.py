@@ -18,6 +18,12 @@ SAME = 0.5
 EDGE = 0.25
 """A line that ends this close to the edge of its chunk (in line heights) may go on beyond it."""
 
+_DRIFT = 4
+"""Glyphs differ in width, so the number of common characters is known to this many only."""
+
+_EQUAL = 0.75
+"""Share of common characters on which the two readings must agree: the outermost ones were cut."""
+
 _SHORTEST_MATCH = 2
 """Characters that two halves of a line must share to be joined by their text."""
 
@@ -91,16 +97,36 @@ def _spliced(a: Line, b: Line) -> Line:
 
 def _joined(left: str, right: str, share_left: float, share_right: float) -> str:
     """Join two readings whose boxes say that the end of one and the start of the other are the same."""
+    exact = _aligned(left, right, round(len(left) * share_left))
+    if exact is not None:
+        # The glyphs at each edge are the doubtful ones, so both readings are left in the common middle.
+        return left[: len(left) - exact + exact // 2] + right[exact // 2 :]
     tail = min(len(left), max(1, round(len(left) * share_left)) + 3)
     head = min(len(right), max(1, round(len(right) * share_right)) + 3)
     end, start = left[len(left) - tail :], right[:head]
     match = SequenceMatcher(None, end, start, autojunk=False).find_longest_match()
     if match.size >= _SHORTEST_MATCH:
-        # The glyphs at each edge are the doubtful ones, so both readings are left in the common middle.
         half = match.size // 2
         return left[: len(left) - tail + match.a + half] + right[match.b + half :]
     cut_left = len(left) - round(len(left) * share_left / 2)
     return left[:cut_left] + right[round(len(right) * share_right / 2) :]
+
+
+def _aligned(left: str, right: str, expected: int) -> int | None:
+    """Characters that the end of `left` and the start of `right` share, near to what geometry expects.
+
+    Words that repeat ("1.00 1.00 1.00") agree at several places; the nearest one is right.
+    """
+    best: tuple[float, int] | None = None
+    for size in range(
+        max(_SHORTEST_MATCH, expected - _DRIFT), min(len(left), len(right), expected + _DRIFT) + 1
+    ):
+        equal = sum(a == b for a, b in zip(left[-size:], right[:size], strict=True))
+        if equal >= _EQUAL * size:
+            score = equal / size - 0.05 * abs(size - expected)
+            if best is None or score > best[0]:
+                best = (score, size)
+    return None if best is None else best[1]
 
 
 # ---------------------------------------------------------------------------------------- vertically
