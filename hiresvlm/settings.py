@@ -35,11 +35,14 @@ class PageSettings:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
-    """How pages are cut. `legible`, `factor` and `max_tokens` come from the engine's profile."""
+    """How pages are cut. `legible` (both), `factor` and `max_tokens` come from the engine's profile."""
 
     strategy: str = "auto"
     max_tokens_per_page: int | None = None
     legible: float = 12.0
+    """Height of capitals in chunk pixels that the engine needs."""
+    legible_clean: float | None = None
+    """The same where the page is clean and sharp; None: no lower."""
     factor: int = 28
     max_tokens: int = 1280
     max_page_pixels: int = 60_000_000
@@ -78,7 +81,7 @@ class RunSettings:
     max_runtime_s: float | None = None
     workers: int = 2
     """Rendering processes."""
-    bytes_in_flight: int = 512 * 2**20
+    bytes_in_flight: int = 192 * 2**20
     """Rendered pixels that wait for the engine or are in it."""
 
 

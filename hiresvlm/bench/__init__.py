@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from hiresvlm.bench.chunking import Choice, chunking
+from hiresvlm.bench.cuts import cuts
+from hiresvlm.bench.heights import heights
 from hiresvlm.bench.memory import memory
 from hiresvlm.bench.receipts import receipts
 from hiresvlm.bench.samples import samples
 
-__all__ = ["memory", "receipts", "samples"]
+__all__ = ["Choice", "chunking", "cuts", "heights", "memory", "receipts", "samples"]

@@ -43,9 +43,18 @@ class Bench:
         self._class = engines.find(self._settings.engine.name)
         self._engine = self._class(self._settings.engine)
 
-    def read(self, paths: Sequence[str], strategy: str = "auto") -> Result:
-        """Run the whole tool over files, as `hiresvlm ocr -o` would."""
-        settings = replace(self._settings, chunk=replace(self._settings.chunk, strategy=strategy))
+    @property
+    def legible(self) -> float:
+        """Height of capitals in pixels at which the engine reads without loss, by its profile."""
+        return self._settings.chunk.legible
+
+    def read(self, paths: Sequence[str], strategy: str = "auto", legible: float | None = None) -> Result:
+        """Run the whole tool over files, as `hiresvlm ocr -o` would.
+
+        `legible` stands in for the engine's own height of capitals (pixels).
+        """
+        chunk = replace(self._settings.chunk, strategy=strategy, legible=legible or self.legible)
+        settings = replace(self._settings, chunk=chunk)
         info, profile = self._class.describe(settings.engine)
         context = Context("bench", "ocr", info, profile, settings.digest(info), naive_tokens(profile.factor))
         with tempfile.TemporaryDirectory() as folder:

@@ -67,8 +67,7 @@ def cut(analysis: PageAnalysis, region: Box, parts: int, axis: str) -> list[Cut]
         profile, across, start, length = part.sum(axis=1), x1 - x0, region.y0, region.height
     else:
         profile, across, start, length = part.sum(axis=0), y1 - y0, region.x0, region.width
-    # Columns of text touch a vertical gap only with noise; rows may be crossed by table rules' ends.
-    blank = profile <= max(1, int(0.001 * across))
+    blank = _blank(profile, across)
     step = length / parts
     shortest = max(2.0, 0.3 * analysis.line_height * s) if axis == "y" else 1.0 * analysis.line_height * s
     cuts: list[Cut] = []
@@ -103,6 +102,47 @@ def bands(analysis: PageAnalysis, region: Box, gap: float) -> list[Box]:
     return [region._replace(y0=a, y1=b) for a, b in zip(starts, ends, strict=True)]
 
 
+def gaps(analysis: PageAnalysis, region: Box, axis: str, shortest: float, most: int) -> list[float]:
+    """Middles of the blank runs inside a region that are `shortest` page pixels long, in order.
+
+    Of more than `most` of them the longest are given.
+    """
+    x0, y0, x1, y1 = _raster(analysis, region)
+    part = analysis.edges[y0:y1, x0:x1]
+    start = region.y0 if axis == "y" else region.x0
+    blank = _blank(part.sum(axis=1 if axis == "y" else 0), part.shape[1 if axis == "y" else 0])
+    s = analysis.scale
+    runs = [run for run in _runs(blank) if run[0] > 0 and run[1] < len(blank)]
+    runs = [run for run in runs if run[1] - run[0] >= max(2.0, shortest * s)]
+    if len(runs) > most:
+        runs = sorted(sorted(runs, key=lambda run: run[0] - run[1])[:most])
+    return [start + (begin + end) / 2 / s for begin, end in runs]
+
+
+def parts(region: Box, chosen: list[Cut], axis: str) -> list[Box]:
+    """The parts of a region between cuts; beside a dirty cut they reach beyond it."""
+    begins = [None, *chosen]
+    ends = [*chosen, None]
+    boxes = []
+    for begin, end in zip(begins, ends, strict=True):
+        if axis == "y":
+            y0 = region.y0 if begin is None else max(region.y0, begin.at - begin.reach)
+            y1 = region.y1 if end is None else min(region.y1, end.at + end.reach)
+            boxes.append(region._replace(y0=y0, y1=y1))
+        else:
+            x0 = region.x0 if begin is None else max(region.x0, begin.at - begin.reach)
+            x1 = region.x1 if end is None else min(region.x1, end.at + end.reach)
+            boxes.append(region._replace(x0=x0, x1=x1))
+    return boxes
+
+
+def density(analysis: PageAnalysis, region: Box) -> float:
+    """Share of edge pixels in a region."""
+    x0, y0, x1, y1 = _raster(analysis, region)
+    part = analysis.edges[y0:y1, x0:x1]
+    return float(part.mean()) if part.size else 0.0
+
+
 def _widest_gap(
     blank: NDArray[np.bool_], low: int, high: int, target: float, shortest: float
 ) -> float | None:
@@ -110,10 +150,9 @@ def _widest_gap(
 
     The run itself must be `shortest` long, also where it leaves the search range.
     """
-    edges = np.flatnonzero(np.diff(np.concatenate(([0], blank.astype(np.int8), [0]))))
     best: tuple[float, float] | None = None
     middle = None
-    for begin, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+    for begin, end in _runs(blank):
         first, last = max(begin, low), min(end, high)
         if last <= first or end - begin < shortest:
             continue
@@ -122,6 +161,18 @@ def _widest_gap(
         if best is None or rank > best:
             best, middle = rank, centre
     return middle
+
+
+def _blank(profile: NDArray[np.int64], across: int) -> NDArray[np.bool_]:
+    """Rows or columns without ink. Noise, and the ends of table rules, may touch them."""
+    empty: NDArray[np.bool_] = profile <= max(1, int(0.001 * across))
+    return empty
+
+
+def _runs(blank: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Begin and end (exclusive) of each run of true values."""
+    ends = np.flatnonzero(np.diff(np.concatenate(([0], blank.astype(np.int8), [0])))).tolist()
+    return list(zip(ends[::2], ends[1::2], strict=True))
 
 
 def _raster(analysis: PageAnalysis, region: Box) -> tuple[int, int, int, int]:

@@ -8,17 +8,34 @@ import typer
 
 from hiresvlm.cli import options
 
-KINDS = ("receipts", "samples", "memory")
+KINDS = ("receipts", "samples", "memory", "chunking", "cuts")
+SWEEPS = ("height",)
 
 
 def bench(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help="receipts, samples or memory.")],
+    what: Annotated[str, typer.Argument(metavar="WHAT", help=", ".join(KINDS) + ".")],
     folder: Annotated[
         str | None, typer.Argument(metavar="[FOLDER]", help="Documents with gold text.")
     ] = None,
     engine: Annotated[str, typer.Option(help="Engine of `memory`.")] = "echo",
-    pages: Annotated[int, typer.Option(min=20, help="Pages of `memory`.")] = 500,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N documents.")] = None,
+    pages: Annotated[
+        int | None, typer.Option(min=1, help="Pages of `memory`; of each kind of `chunking`.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="`receipts`: only the first N documents.")] = None,
+    seed: Annotated[int, typer.Option(help="`chunking`: another seed makes other pages.")] = 1,
+    kind: Annotated[
+        list[str] | None, typer.Option(metavar="KIND", help="`chunking`: only these kinds of pages.")
+    ] = None,
+    strategy: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="`chunking`: only these strategies.")
+    ] = None,
+    sweep: Annotated[
+        str | None, typer.Option(help="`chunking`: `height`, accuracy against height of capitals.")
+    ] = None,
+    save: Annotated[
+        str | None, typer.Option(metavar="DIR", help="`chunking`: keep the generated pages.")
+    ] = None,
+    height: Annotated[float, typer.Option(min=50, help="`cuts`: distance of cuts in pixels.")] = 400.0,
     verbose: options.Verbose = False,
 ) -> None:
     """Measure accuracy, speed or memory: a table for people, one JSON line last."""
@@ -27,11 +44,49 @@ def bench(
 
     options.choice(what, KINDS, "WHAT")
     if what == "memory":
-        benches.memory(engine, pages)
+        if pages is not None and pages < 20:
+            raise UsageError("bench memory needs at least 20 pages", "its table has ten rows")
+        benches.memory(engine, pages or 500)
+        return
+    if what == "chunking":
+        _chunking(folder, seed, kind or [], strategy or [], pages, sweep, save)
         return
     if folder is None:
         raise UsageError(f"bench {what} needs a FOLDER", f"hiresvlm bench {what} samples/")
     if what == "receipts":
         benches.receipts(folder, limit)
+    elif what == "cuts":
+        benches.cuts(folder, height)
     else:
         benches.samples(folder)
+
+
+def _chunking(
+    folder: str | None,
+    seed: int,
+    kinds: list[str],
+    strategies: list[str],
+    pages: int | None,
+    sweep: str | None,
+    save: str | None,
+) -> None:
+    from hiresvlm import bench as benches
+    from hiresvlm.bench.gold import KINDS as GOLD_KINDS
+    from hiresvlm.chunking import STRATEGIES
+
+    if sweep is not None:
+        options.choice(sweep, SWEEPS, "--sweep")
+        benches.heights(seed, pages=pages or 2)
+        return
+    for name in kinds:
+        options.choice(name, tuple(GOLD_KINDS), "--kind")
+    for name in strategies:
+        options.choice(name, tuple(STRATEGIES), "--strategy")
+    default = benches.Choice()
+    choice = benches.Choice(
+        seed=seed,
+        kinds=tuple(kinds) or default.kinds,
+        strategies=tuple(strategies) or default.strategies,
+        pages=pages,
+    )
+    benches.chunking(folder, choice, save)

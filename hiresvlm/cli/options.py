@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -22,26 +23,29 @@ Paths = Annotated[
 ]
 Recursive = Annotated[bool, typer.Option("--recursive", "-r", help="Search folders below folders too.")]
 FilesFrom = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Read more paths from FILE (one a line), or - for stdin.")
+    str | None,
+    typer.Option(metavar="FILE", help="Read more paths from FILE (one a line, or -print0); - is stdin."),
 ]
 MinAge = Annotated[
     str | None, typer.Option(metavar="TIME", help="Skip files changed less than this ago (60s, 5m).")
 ]
 Pages = Annotated[str | None, typer.Option(metavar="RANGES", help="Pages from 1: 1-3,7,10-end.")]
 EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="auto, light or echo.")]
-Strategy = Annotated[str, typer.Option(metavar="NAME", help="auto, whole, fixed or overlap.")]
+Strategy = Annotated[
+    str, typer.Option(metavar="NAME", help="auto, whole, fixed, naive, anyres, overlap, adaptive or seam.")
+]
 MaxTokens = Annotated[
     int | None,
     typer.Option("--max-tokens-per-page", min=16, help="Budget of visual tokens for one page."),
 ]
 PasswordFile = Annotated[
     str | None,
-    typer.Option(metavar="FILE", help="Password of encrypted PDFs (or env HIRESVLM_PASSWORD)."),
+    typer.Option(metavar="FILE", help="First line: password of PDFs (or env HIRESVLM_PASSWORD)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Only warnings and errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="More detail; tracebacks of errors.")]
 
-STRATEGIES = ("auto", "whole", "fixed", "overlap")
+STRATEGIES = ("auto", "whole", "fixed", "naive", "anyres", "overlap", "adaptive", "seam")
 """Names of `chunking.STRATEGIES` (a test compares them), whose import takes NumPy."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -53,6 +57,13 @@ def duration(text: str, option: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise UsageError(f"{option} {text!r} is not a time", "write it as 90s, 15m, 6h or 1h30m")
     return sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+
+
+def no_empty(values: Mapping[str, str | Sequence[str] | None]) -> None:
+    """Refuse empty names: a variable of a script that is not set. Raises `UsageError`."""
+    for option, value in values.items():
+        if value == "" or (isinstance(value, list) and "" in value):
+            raise UsageError(f"{option} is empty", "is a variable of your script not set?")
 
 
 def choice(value: str, allowed: Sequence[str], option: str) -> str:
@@ -93,7 +104,7 @@ def named_paths(paths: list[str] | None, files_from: str | None) -> list[str]:
     if files_from is not None:
         named += read_list(_list_text(files_from))
     elif not named:
-        raise UsageError("no PATH was given", "name files or folders: hiresvlm ocr scans/")
+        raise UsageError("no PATH was given", "name files or folders, such as scans/")
     return named
 
 
@@ -107,7 +118,10 @@ def documents(
     found = expand(named, recursive=recursive, min_age_s=min_age_s, exclude=exclude)
     missing = [d for d in found if d.failure is not None and d.failure.kind is FailureKind.NOT_FOUND]
     if missing and len(missing) == len(found):
-        raise NoInputError(f"no such file: {missing[0].path}", "quote a glob, or check the spelling")
+        hint = "quote a glob, or check the spelling"
+        if missing[0].path == "-":
+            hint = "a list of paths is read with --files-from -"
+        raise NoInputError(f"no such file: {missing[0].path}", hint)
     if not found:
         raise NoInputError(
             "no PDF or image was found"
@@ -116,6 +130,15 @@ def documents(
             "read are PDF, PNG, JPEG, TIFF, WebP, BMP and GIF",
         )
     return found
+
+
+def unsearched(named: Sequence[str]) -> int:
+    """Folders below the named ones, which are searched with -r only."""
+    count = 0
+    for path in named:
+        with contextlib.suppress(OSError, ValueError), os.scandir(path) as entries:
+            count += sum(entry.is_dir(follow_symlinks=False) for entry in entries)
+    return count
 
 
 def say(text: str) -> None:

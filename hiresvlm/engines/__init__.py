@@ -41,7 +41,9 @@ class EngineProfile:
     """What the chunker must know about an engine. Numbers are measured, the source is in the engine."""
 
     legible: float
-    """Height of capitals in chunk pixels at which the engine reads without loss."""
+    """Height of capitals in chunk pixels at which the engine reads without loss, also noisy scans."""
+    legible_clean: float | None = None
+    """The same for clean sharp pages (screenshots, drawn PDF pages); None: no lower."""
     factor: int = 28
     """Pixels per visual token and side; chunk sizes are multiples of it."""
     max_tokens: int = 1280
@@ -122,7 +124,11 @@ def resolve(settings: Settings) -> tuple[Settings, str | None]:
     engine = replace(settings.engine, name=name)
     _, profile = find(name).describe(engine)
     chunk = replace(
-        settings.chunk, legible=profile.legible, factor=profile.factor, max_tokens=profile.max_tokens
+        settings.chunk,
+        legible=profile.legible,
+        legible_clean=profile.legible_clean,
+        factor=profile.factor,
+        max_tokens=profile.max_tokens,
     )
     return replace(settings, engine=engine, chunk=chunk), reason
 

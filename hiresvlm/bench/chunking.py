@@ -1,0 +1,226 @@
+"""Chunking strategies on pages whose text is known, read by the `light` engine in the whole tool."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import typer
+
+from hiresvlm.bench import gold
+from hiresvlm.bench.gold import GoldPage
+from hiresvlm.bench.harness import Bench, json_line, table
+from hiresvlm.bench.pagescore import PageScore, Summary, page_score
+from hiresvlm.chunking import STRATEGIES
+from hiresvlm.documents import expand
+from hiresvlm.errors import NoInputError
+from hiresvlm.metrics import interval
+from hiresvlm.settings import EngineSettings, Settings
+
+SUBJECT: Final = "auto"
+UNIFORM: Final = "seam"
+"""The strategy with one scale for the whole page."""
+
+LEGIBLE_STEPS: Final = (0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5)
+"""Text heights of the uniform scale that are tried, as shares of the engine's legible height."""
+
+SAME_CER: Final = 0.0005
+"""Character error rates this close (0.05 points) count as the same in the search for a cheaper scale."""
+
+_COLUMNS: Final = (
+    *("kind", "strategy", "tokens", "of naive", "chunks", "kept", "CER", "en", "zh"),
+    *("at cuts", "elsewhere", "missed", "doubled", "rows", "ms"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What to measure; the defaults are the benchmark."""
+
+    seed: int = 1
+    kinds: tuple[str, ...] = tuple(gold.KINDS)
+    strategies: tuple[str, ...] = tuple(name for name in STRATEGIES if name != "whole")
+    pages: int | None = None
+    """Pages of each kind; None: as many as its 5,000 characters need."""
+    uniform: bool = True
+    """Look for the cheapest uniform scale too."""
+
+
+class _Reading:
+    """Pages and the engine that reads them."""
+
+    def __init__(self, pages: Sequence[GoldPage]) -> None:
+        self.pages = {(page.path, page.page): page for page in pages}
+        self.bench = Bench(Settings(engine=EngineSettings(name="light")))
+
+    def read(self, strategy: str, kinds: Iterable[str], legible: float | None = None) -> dict[str, Summary]:
+        """Summaries of the kinds under one strategy."""
+        chosen = set(kinds)
+        paths = dict.fromkeys(page.path for page in self.pages.values() if page.kind in chosen)
+        found: dict[str, Summary] = {}
+        for record in self.bench.read(list(paths), strategy, legible).records:
+            page = self.pages.get((record["source"], record["page"] or 1))
+            if page is not None and page.lines:
+                found.setdefault(page.kind, Summary()).pages.append(page_score(page, record))
+        return found
+
+
+def chunking(folder: str | None, choice: Choice, save: str | None = None) -> None:
+    """Print scores of each strategy on each kind of page; on `folder` or on pages made for `choice.seed`.
+
+    `save`: a folder that keeps the pages made.
+    """
+    if folder is not None:
+        pages = [page for document in expand([folder]) for page in gold.load(document.path)]
+        if not any(page.lines for page in pages):
+            hint = f"it is named NAME{gold.TEXT_SUFFIX}"
+            raise NoInputError(f"no document of {folder} has a gold text", hint)
+        _measure(pages, choice)
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        target = save or scratch
+        os.makedirs(target, exist_ok=True)
+        _measure(gold.make(target, choice.kinds, choice.seed, choice.pages), choice)
+
+
+def _measure(pages: Sequence[GoldPage], choice: Choice) -> None:
+    reading = _Reading(pages)
+    kinds = list(dict.fromkeys(page.kind for page in pages))
+    by_strategy = {}
+    for number, name in enumerate(choice.strategies, 1):
+        typer.echo(f"{number}/{len(choice.strategies)} {name}", err=True)
+        by_strategy[name] = reading.read(name, kinds)
+    rows: list[tuple[object, ...]] = []
+    result: dict[str, dict[str, Any]] = {}
+    for kind in kinds:
+        summaries = {name: found[kind] for name, found in by_strategy.items() if kind in found}
+        rows += [_row(kind, name, summary.as_dict()) for name, summary in summaries.items()]
+        result[kind] = {name: summary.as_dict() for name, summary in summaries.items()}
+    table(_COLUMNS, rows)
+    typer.echo(
+        "tokens, chunks, ms (analysis and plan): median of a page. "
+        "at cuts: CER of lines within 2 lines of a cut.\n"
+    )
+    comparisons = _comparisons(reading, kinds, by_strategy, choice)
+    reading.bench.close()
+    json_line(
+        "chunking",
+        {
+            "seed": choice.seed,
+            "kinds": result,
+            "auto": comparisons,
+            "pages": [_page(s) for found in by_strategy.items() for s in _scores(found)],
+        },
+    )
+
+
+def _row(kind: str, name: str, d: dict[str, float | int | None]) -> tuple[object, ...]:
+    def whole(key: str) -> str:
+        return f"{d[key]:.0f}"
+
+    rows = d["rows_whole"]
+    return (
+        *(kind, name, whole("tokens"), f"{d['of_naive']:.0%}", whole("chunks"), d["kept"], d["cer"]),
+        *(d["cer_en"], d["cer_zh"], d["cer_near_cuts"], d["cer_elsewhere"], d["missed"], d["doubled"]),
+        *(None if rows is None else f"{rows:.1%}", whole("ms")),
+    )
+
+
+def _scores(found: tuple[str, dict[str, Summary]]) -> list[tuple[str, PageScore]]:
+    return [(found[0], page) for summary in found[1].values() for page in summary.pages]
+
+
+def _page(scored: tuple[str, PageScore]) -> dict[str, Any]:
+    name, page = scored
+    return {
+        "page": f"{os.path.basename(page.page.path)}:{page.page.page}",
+        "strategy": name,
+        "tokens": page.tokens,
+        "kept": round(page.score.kept_share, 4),
+        "cer": round(page.score.cer, 4),
+        "missed": len(page.missed),
+        "doubled": len(page.doubled),
+    }
+
+
+# ------------------------------------------------------------------------------------ comparisons
+
+
+def _comparisons(
+    reading: _Reading, kinds: Sequence[str], by_strategy: dict[str, dict[str, Summary]], choice: Choice
+) -> dict[str, dict[str, Any]]:
+    """`auto` against the best of the others, and against the cheapest uniform scale, for each kind."""
+    others = [name for name in by_strategy if name != SUBJECT]
+    if SUBJECT not in by_strategy or not others:
+        return {}
+    result: dict[str, dict[str, Any]] = {}
+    rows: list[tuple[object, ...]] = []
+    for kind in kinds:
+        mine = by_strategy[SUBJECT][kind]
+        best = min(others, key=lambda name: by_strategy[name][kind].cer)
+        theirs = by_strategy[best][kind]
+        pairs = [(a.edits, b.edits) for a, b in zip(mine.pages, theirs.pages, strict=True)]
+        difference, low, high = interval(pairs, choice.seed)
+        uniform = _cheapest(reading, kind, mine, by_strategy) if choice.uniform else None
+        share = None if uniform is None else mine.tokens / uniform[1].tokens
+        result[kind] = {
+            "best_other": best,
+            "difference": difference,
+            "interval": [low, high],
+            "of_naive": mine.of_naive,
+            "uniform_legible": None if uniform is None else uniform[0],
+            "uniform_tokens": None if uniform is None else uniform[1].tokens,
+            "uniform_cer": None if uniform is None else uniform[1].cer,
+            "of_uniform": share,
+        }
+        rows.append(
+            (
+                kind,
+                best,
+                *(f"{100 * value:+.2f}" for value in (difference, low, high)),
+                f"{mine.of_naive:.0%}",
+                None if uniform is None else f"{uniform[0]:.1f}",
+                None if uniform is None else f"{uniform[1].tokens:.0f}",
+                None if share is None else f"{share:.0%}",
+            )
+        )
+    heads = ("auto on", "best other", "CER points", "from", "to", "of naive")
+    table((*heads, "uniform px", "its tokens", "of uniform"), rows)
+    typer.echo("from, to: 95 % interval, paired bootstrap over pages. uniform: the cheapest with auto's CER.")
+    return result
+
+
+def _cheapest(
+    reading: _Reading, kind: str, mine: Summary, by_strategy: dict[str, dict[str, Summary]]
+) -> tuple[float, Summary] | None:
+    """(text height in pixels, summary) of the smallest uniform scale that reaches auto's CER.
+
+    None where no uniform scale does, or where the strategy is not there. Assumes that a larger scale
+    reads no worse, so that halving finds the border.
+    """
+    if UNIFORM not in STRATEGIES:
+        return None
+    known: dict[float, Summary] = {}
+    if UNIFORM in by_strategy:
+        known[1.0] = by_strategy[UNIFORM][kind]
+
+    def reaches(step: float) -> bool:
+        if step not in known:
+            known[step] = reading.read(UNIFORM, [kind], step * reading.bench.legible)[kind]
+        return known[step].cer <= mine.cer + SAME_CER
+
+    low, high = 0, len(LEGIBLE_STEPS)
+    at = LEGIBLE_STEPS.index(1.0)
+    while low < high:
+        if reaches(LEGIBLE_STEPS[at]):
+            high = at
+        else:
+            low = at + 1
+        at = (low + high) // 2
+    if low == len(LEGIBLE_STEPS):
+        return None
+    step = LEGIBLE_STEPS[low]
+    return step * reading.bench.legible, known[step]
