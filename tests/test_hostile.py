@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pymupdf
 import pytest
-from PIL import PngImagePlugin
+from PIL import Image, PngImagePlugin
 
 from hiresvlm.writers.textfiles import render
 from tests.support import (
@@ -53,6 +53,16 @@ def test_a_scan_that_cannot_be_decoded_is_no_blank_page(folder: Path) -> None:
     assert (gone["status"], gone["failures"][0]["kind"]) == ("failed", "render")
     assert (half["status"], [w["kind"] for w in half["warnings"]]) == ("ok", ["damaged"])
     assert (whole["status"], whole["warnings"]) == ("ok", [])
+
+
+def test_a_page_that_is_too_faint_to_read_is_doubted(folder: Path) -> None:
+    for name, level in (("faint", 234), ("paper", 253)):
+        image = Image.new("L", (800, 600), 255)
+        image.paste(level, (200, 200, 600, 300))
+        image.save(folder / f"{name}.png")
+    found, _ = run_pages([folder], ScriptedEngine(lambda request: "never asked"))
+    assert [record["blank"] for record in found] == [True, True]
+    assert [[w["kind"] for w in record["warnings"]] for record in found] == [["no_text"], []]
 
 
 def test_damage_of_one_page_is_not_told_of_the_next(folder: Path) -> None:

@@ -8,6 +8,7 @@ covered, none empty, deterministic.
 from __future__ import annotations
 
 from hiresvlm.chunking.analysis import PageAnalysis, analyse
+from hiresvlm.chunking.quality import has_faint_marks
 from hiresvlm.chunking.strategies import STRATEGIES, plan
 
-__all__ = ["STRATEGIES", "PageAnalysis", "analyse", "plan"]
+__all__ = ["STRATEGIES", "PageAnalysis", "analyse", "has_faint_marks", "plan"]

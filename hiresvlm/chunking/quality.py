@@ -31,6 +31,10 @@ _FLAT = 8.0
 """Greatest standard deviation of a cell of bare paper. Noise of a scan is below it, faint print above."""
 
 
+FAINT = 10.0
+"""Range of gray levels, noise averaged out, from which a page without edges shows something."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quality:
     """`sharpness` is about 0.05 for a blurred scan and above 1 for a screenshot; see `measure`."""
@@ -114,3 +118,16 @@ def _doubled(cells: NDArray[np.float32]) -> NDArray[np.float32]:
         shape[axis] *= 2
         cells = pair.reshape(shape)
     return cells
+
+
+def has_faint_marks(gray: Gray) -> bool:
+    """Whether a page without an edge shows something all the same: pale print, bleed-through, a large area.
+
+    Seen at a quarter of the size, where the noise of a scan averages out.
+    """
+    import cv2
+
+    size = max(1, gray.shape[1] // 4), max(1, gray.shape[0] // 4)
+    small = cv2.resize(gray, size, interpolation=cv2.INTER_AREA)
+    low, high = np.percentile(small, (0.05, 99.95))
+    return bool(high - low > FAINT)

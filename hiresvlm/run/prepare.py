@@ -46,6 +46,7 @@ class Survey:
     plans: tuple[Plan, ...]
 
 
+_FAINT = (Caution(CautionKind.NO_TEXT, "taken for a blank page, but something faint or plain is on it"),)
 _DAMAGED = (Caution(CautionKind.DAMAGED, "a part of the page could not be decoded and may be missing"),)
 
 _open: OrderedDict[tuple[object, ...], tuple[ExitStack, Reader]] = OrderedDict()
@@ -113,6 +114,9 @@ def _prepare(
     damaged = page.damaged
     if damaged and analysis.blank:
         raise PageError(FailureKind.RENDER, "the content of the page is damaged and shows nothing")
+    doubts = _DAMAGED if damaged else ()
+    if analysis.blank and chunking.has_faint_marks(gray):
+        doubts = _FAINT
     layer = page.text_layer(analysis) if pages.text_layer == "auto" and not analysis.blank else None
     plan = chunking.plan(analysis, chunks)
     planned = time.perf_counter()
@@ -125,7 +129,7 @@ def _prepare(
         cap_height=analysis.cap_height,
         plan=plan,
         layer=layer,
-        cautions=(*page.cautions, *plan.cautions, *(_DAMAGED if damaged else ())),
+        cautions=(*page.cautions, *plan.cautions, *doubts),
         chunk_ms=(planned - rendered) * 1e3,
     )
     if layer is None:
