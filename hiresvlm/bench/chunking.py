@@ -25,7 +25,7 @@ UNIFORM: Final = "seam"
 """The strategy with one scale for the whole page."""
 
 LEGIBLE_STEPS: Final = (0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5)
-"""Text heights of the uniform scale that are tried, as shares of the engine's legible height."""
+"""Text heights of the uniform scale that are tried, as shares of what the engine's profile asks for."""
 
 SAME_CER: Final = 0.0005
 """Character error rates this close (0.05 points) count as the same in the search for a cheaper scale."""
@@ -56,12 +56,12 @@ class _Reading:
         self.pages = {(page.path, page.page): page for page in pages}
         self.bench = Bench(Settings(engine=EngineSettings(name="light")))
 
-    def read(self, strategy: str, kinds: Iterable[str], legible: float | None = None) -> dict[str, Summary]:
+    def read(self, strategy: str, kinds: Iterable[str], enlarge: float = 1.0) -> dict[str, Summary]:
         """Summaries of the kinds under one strategy."""
         chosen = set(kinds)
         paths = dict.fromkeys(page.path for page in self.pages.values() if page.kind in chosen)
         found: dict[str, Summary] = {}
-        for record in self.bench.read(list(paths), strategy, legible).records:
+        for record in self.bench.read(list(paths), strategy, enlarge).records:
             page = self.pages.get((record["source"], record["page"] or 1))
             if page is not None and page.lines:
                 found.setdefault(page.kind, Summary()).pages.append(page_score(page, record))
@@ -171,7 +171,7 @@ def _comparisons(
             "difference": difference,
             "interval": [low, high],
             "of_naive": mine.of_naive,
-            "uniform_legible": None if uniform is None else uniform[0],
+            "uniform_height": None if uniform is None else uniform[0],
             "uniform_tokens": None if uniform is None else uniform[1].tokens,
             "uniform_cer": None if uniform is None else uniform[1].cer,
             "of_uniform": share,
@@ -182,21 +182,24 @@ def _comparisons(
                 best,
                 *(f"{100 * value:+.2f}" for value in (difference, low, high)),
                 f"{mine.of_naive:.0%}",
-                None if uniform is None else f"{uniform[0]:.1f}",
+                None if uniform is None else f"x{uniform[0]:.2f}",
                 None if uniform is None else f"{uniform[1].tokens:.0f}",
                 None if share is None else f"{share:.0%}",
             )
         )
     heads = ("auto on", "best other", "CER points", "from", "to", "of naive")
-    table((*heads, "uniform px", "its tokens", "of uniform"), rows)
-    typer.echo("from, to: 95 % interval, paired bootstrap over pages. uniform: the cheapest with auto's CER.")
+    table((*heads, "uniform at", "its tokens", "of uniform"), rows)
+    typer.echo(
+        "from, to: 95 % interval, paired bootstrap over pages. "
+        "uniform: the cheapest single scale with auto's CER."
+    )
     return result
 
 
 def _cheapest(
     reading: _Reading, kind: str, mine: Summary, by_strategy: dict[str, dict[str, Summary]]
 ) -> tuple[float, Summary] | None:
-    """(text height in pixels, summary) of the smallest uniform scale that reaches auto's CER.
+    """The smallest uniform scale that reaches auto's CER: share of the profile's text height, summary.
 
     None where no uniform scale does, or where the strategy is not there. Assumes that a larger scale
     reads no worse, so that halving finds the border.
@@ -209,7 +212,7 @@ def _cheapest(
 
     def reaches(step: float) -> bool:
         if step not in known:
-            known[step] = reading.read(UNIFORM, [kind], step * reading.bench.legible)[kind]
+            known[step] = reading.read(UNIFORM, [kind], step)[kind]
         return known[step].cer <= mine.cer + SAME_CER
 
     low, high = 0, len(LEGIBLE_STEPS)
@@ -222,5 +225,4 @@ def _cheapest(
         at = (low + high) // 2
     if low == len(LEGIBLE_STEPS):
         return None
-    step = LEGIBLE_STEPS[low]
-    return step * reading.bench.legible, known[step]
+    return LEGIBLE_STEPS[low], known[LEGIBLE_STEPS[low]]

@@ -43,17 +43,18 @@ class Bench:
         self._class = engines.find(self._settings.engine.name)
         self._engine = self._class(self._settings.engine)
 
-    @property
-    def legible(self) -> float:
-        """Height of capitals in pixels at which the engine reads without loss, by its profile."""
-        return self._settings.chunk.legible
-
-    def read(self, paths: Sequence[str], strategy: str = "auto", legible: float | None = None) -> Result:
+    def read(self, paths: Sequence[str], strategy: str = "auto", enlarge: float = 1.0) -> Result:
         """Run the whole tool over files, as `hiresvlm ocr -o` would.
 
-        `legible` stands in for the engine's own height of capitals (pixels).
+        `enlarge`: text is shown so many times the height that the engine's profile asks for.
         """
-        chunk = replace(self._settings.chunk, strategy=strategy, legible=legible or self.legible)
+        chunk = replace(self._settings.chunk, strategy=strategy)
+        clean = chunk.legible_clean
+        chunk = replace(
+            chunk,
+            legible=chunk.legible * enlarge,
+            legible_clean=None if clean is None else clean * enlarge,
+        )
         settings = replace(self._settings, chunk=chunk)
         info, profile = self._class.describe(settings.engine)
         context = Context("bench", "ocr", info, profile, settings.digest(info), naive_tokens(profile.factor))

@@ -13,7 +13,7 @@ from hiresvlm.bench.gold.words import Words
 Maker = Callable[[random.Random, int], Sheet]
 """Page number (from 0) and a random generator of its own -> the page."""
 
-TALL_HEIGHTS: Final = (3840, 5000, 6400, 9000)
+TALL_HEIGHTS: Final = (3840, 4400, 5200, 9000)
 """Heights of tall screenshots in pixels, in turn."""
 
 
@@ -134,7 +134,7 @@ def ledger(rng: random.Random, number: int) -> Sheet:
     ]
     sheet = Sheet.new((4200, 900))
     sheet.line(60, 62, f"{words.en_title()} {words.date()}", 34)
-    top, pitch = 100, 34
+    top, pitch = 100, 44
     rows = (900 - top - 40) // pitch
 
     def cells(texts: list[str]) -> list[tuple[float, str, str]]:
@@ -163,7 +163,7 @@ def dense(rng: random.Random, number: int) -> Sheet:
     size = round(rng.choice((6.0, 6.5, 7.0)) / 72 * 200)
     pitch = round(size * 1.3)
     blocks = 0
-    while y < 1050:
+    while y < 800:
         zh = (blocks + number) % 3 == 2
         title = f"{blocks + 1}. {words.en_title()}"
         sheet.line(120, y + size, words.zh_title() if zh else title, size + 6)
@@ -220,10 +220,10 @@ def columns(rng: random.Random, number: int) -> Sheet:
     sheet.row(140, [(620, words.zh_title() if zh else words.en_title(), "ms")], 40)
     for x in (100, 650):
         y = 230.0
-        while y < 1560:
+        while y < 1160:
             text = words.zh_prose(170) if zh else words.en_prose(420)
             for line in sheet.wrap(text, 490, size):
-                if y < 1640:
+                if y < 1230:
                     sheet.line(x, y, line, size)
                     y += pitch
             y += pitch / 2
@@ -260,8 +260,8 @@ KINDS: Final[dict[str, Kind]] = {
     "tall": Kind(tall, pages=3),
     "ledger": Kind(ledger, pages=3),
     "dense": Kind(dense, pages=3),
-    "receipt": Kind(receipt, pages=9, wear=(0.3, 0.4, 5.0)),
+    "receipt": Kind(receipt, pages=8, wear=(0.3, 0.4, 5.0)),
     "columns": Kind(columns, pages=3),
     "dark": Kind(dark, pages=4),
-    "scan": Kind(scan, pages=4, wear=(1.0, 0.7, 10.0)),
+    "scan": Kind(scan, pages=3, wear=(1.0, 0.7, 10.0)),
 }
