@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 MODEL = "PP-OCRv6-small"
 HINT = "install hiresvlm again with its dependencies"
 LEGIBLE = 13.0
-"""Word F1 of `auto` on 23 scanned receipts: 0.918 at capitals of 12 px, 0.920 at 13 and 0.918 at 14. The
-differences are a few words; on all 45 receipts it is 0.919 at 13."""
+"""Word F1 of `auto` on 23 scanned receipts, with `CHUNK_COST` 96: 0.918 at capitals of 12 px, 0.920 at 13
+and 0.918 at 14. These differ by a few words, so it is a plateau, not a knee. With a cost of 64 it is 0.917
+on the same receipts and 0.919 on all 45."""
 LEGIBLE_CLEAN = 9.0
 """Measured with `auto` on four clean samples (a screenshot, a ledger, an invoice, three PDF pages: 13,000
 characters in Chinese and English): kept / CER is 1.0000 / 0.0012 at 12 px, 1.0000 / 0.0015 at 10, 0.9998 /
