@@ -25,7 +25,7 @@ UNIFORM: Final = "seam"
 """The strategy with one scale for the whole page."""
 
 LEGIBLE_STEPS: Final = (0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5)
-"""Text heights of the uniform scale that are tried, as shares of what the engine's profile asks for."""
+"""Text heights that are tried, as shares of what the engine's profile asks for."""
 
 SAME_CER: Final = 0.0005
 """Character error rates this close (0.05 points) count as the same in the search for a cheaper scale."""
@@ -45,8 +45,8 @@ class Choice:
     strategies: tuple[str, ...] = tuple(name for name in STRATEGIES if name != "whole")
     pages: int | None = None
     """Pages of each kind; None: as many as its 5,000 characters need."""
-    uniform: bool = True
-    """Look for the cheapest uniform scale too."""
+    uniform: bool = False
+    """Look for the cheapest uniform scale too, which takes as long again."""
 
 
 class _Reading:
@@ -161,59 +161,77 @@ def _comparisons(
     for kind in kinds:
         mine = by_strategy[SUBJECT][kind]
         best = min(others, key=lambda name: by_strategy[name][kind].cer)
-        theirs = by_strategy[best][kind]
-        pairs = [(a.edits, b.edits) for a, b in zip(mine.pages, theirs.pages, strict=True)]
-        difference, low, high = interval(pairs, choice.seed)
-        uniform = _cheapest(reading, kind, mine, by_strategy) if choice.uniform else None
-        share = None if uniform is None else mine.tokens / uniform[1].tokens
+        pairs = list(zip(mine.pages, by_strategy[best][kind].pages, strict=True))
+        difference, low, high = interval([(a.edits, b.edits) for a, b in pairs], choice.seed)
+        solid, *_ = interval([(a.solid, b.solid) for a, b in pairs], choice.seed)
+        # Both are shrunk until they no longer reach what auto reads by default: then its margin of
+        # safety does not count against it.
+        cheapest = {
+            name: _cheapest(reading, kind, name, mine.cer, by_strategy) if choice.uniform else None
+            for name in (SUBJECT, UNIFORM)
+        }
+        own, uniform = cheapest[SUBJECT], cheapest[UNIFORM]
         result[kind] = {
             "best_other": best,
             "difference": difference,
             "interval": [low, high],
+            "difference_solid": solid,
             "of_naive": mine.of_naive,
-            "uniform_height": None if uniform is None else uniform[0],
-            "uniform_tokens": None if uniform is None else uniform[1].tokens,
-            "uniform_cer": None if uniform is None else uniform[1].cer,
-            "of_uniform": share,
+            "budget_warnings": sum(page.budget for page in mine.pages),
+            "cheapest_uniform": _cheapest_dict(uniform),
+            "cheapest_auto": _cheapest_dict(own),
+            "of_uniform": None if uniform is None else mine.tokens / uniform[1].tokens,
+            "cheapest_of_uniform": None
+            if uniform is None or own is None
+            else own[1].tokens / uniform[1].tokens,
         }
+        shares = [result[kind][key] for key in ("of_uniform", "cheapest_of_uniform")]
         rows.append(
             (
-                kind,
-                best,
-                *(f"{100 * value:+.2f}" for value in (difference, low, high)),
+                *(kind, best),
+                *(f"{100 * value:+.2f}" for value in (difference, low, high, solid)),
                 f"{mine.of_naive:.0%}",
-                None if uniform is None else f"x{uniform[0]:.2f}",
-                None if uniform is None else f"{uniform[1].tokens:.0f}",
-                None if share is None else f"{share:.0%}",
+                *(None if c is None else f"{c[1].tokens:.0f} (x{c[0]:.2f})" for c in (uniform, own)),
+                *(None if share is None else f"{share:.0%}" for share in shares),
             )
         )
-    heads = ("auto on", "best other", "CER points", "from", "to", "of naive")
-    table((*heads, "uniform at", "its tokens", "of uniform"), rows)
+    heads: tuple[str, ...] = ("auto on", "best other", "CER points", "from", "to", "no spaces", "of naive")
+    if choice.uniform:
+        heads += ("uniform least", "auto least", "of uniform", "least of least")
+    table(heads, [row[: len(heads)] for row in rows])
     typer.echo(
-        "from, to: 95 % interval, paired bootstrap over pages. "
-        "uniform: the cheapest single scale with auto's CER."
+        "CER points: auto less the best other; from, to: 95 % interval, paired bootstrap over pages; "
+        "no spaces: white space ignored."
     )
+    if choice.uniform:
+        typer.echo(
+            "least: tokens at the smallest text (times the profile's height) with a CER no worse than auto's "
+            "by default; of uniform: auto's tokens by default; least of least: both at their smallest."
+        )
     return result
 
 
-def _cheapest(
-    reading: _Reading, kind: str, mine: Summary, by_strategy: dict[str, dict[str, Summary]]
-) -> tuple[float, Summary] | None:
-    """The smallest uniform scale that reaches auto's CER: share of the profile's text height, summary.
-
-    None where no uniform scale does, or where the strategy is not there. Assumes that a larger scale
-    reads no worse, so that halving finds the border.
-    """
-    if UNIFORM not in STRATEGIES:
+def _cheapest_dict(found: tuple[float, Summary] | None) -> dict[str, float] | None:
+    if found is None:
         return None
+    return {"height": found[0], "tokens": found[1].tokens, "cer": found[1].cer}
+
+
+def _cheapest(
+    reading: _Reading, kind: str, strategy: str, cer: float, by_strategy: dict[str, dict[str, Summary]]
+) -> tuple[float, Summary] | None:
+    """The smallest text that reaches a CER: share of the profile's height, summary.
+
+    None where no height does. Assumes that larger text is read no worse, so that halving finds the border.
+    """
     known: dict[float, Summary] = {}
-    if UNIFORM in by_strategy:
-        known[1.0] = by_strategy[UNIFORM][kind]
+    if strategy in by_strategy:
+        known[1.0] = by_strategy[strategy][kind]
 
     def reaches(step: float) -> bool:
         if step not in known:
-            known[step] = reading.read(UNIFORM, [kind], step)[kind]
-        return known[step].cer <= mine.cer + SAME_CER
+            known[step] = reading.read(strategy, [kind], step)[kind]
+        return known[step].cer <= cer + SAME_CER
 
     low, high = 0, len(LEGIBLE_STEPS)
     at = LEGIBLE_STEPS.index(1.0)

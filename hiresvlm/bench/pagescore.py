@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from hiresvlm.bench.gold import GoldLine, GoldPage
 from hiresvlm.datatypes import Box, Record
-from hiresvlm.metrics import LineEdits, Score, edits_by_line, missed_and_doubled, rows_whole
+from hiresvlm.metrics import LineEdits, Score, edits_by_line, missed_and_doubled, rows_whole, solid_edits
 
 NEAR_LINES = 2.0
 """A line is near a cut up to this many line distances from it."""
@@ -29,6 +29,8 @@ class PageScore:
     budget: bool
     """The page says that it needs more tokens than it may have."""
     score: Score
+    solid: LineEdits
+    """Without any white space: how much of the errors are spaces shows by comparison."""
     zh: LineEdits
     en: LineEdits
     near: LineEdits | None
@@ -62,6 +64,7 @@ def page_score(page: GoldPage, record: Record) -> PageScore:
         ms=record["latency_ms"]["chunk"] or 0.0,
         budget=any(warning["kind"] == "budget" for warning in record["warnings"]),
         score=score,
+        solid=solid_edits(page.text, record["text"]),
         zh=total(zh for zh, _ in by_line),
         en=total(en for _, en in by_line),
         near=None if near is None else total(both[n] for n in near),
@@ -166,6 +169,7 @@ class Summary:
             "chunks": statistics.median(page.chunks for page in self.pages),
             "kept": self.score.kept_share,
             "cer": self.cer,
+            "cer_solid": total(page.solid for page in self.pages).cer,
             "cer_en": total(page.en for page in self.pages).cer,
             "cer_zh": total(page.zh for page in self.pages).cer,
             "cer_near_cuts": total(near).cer,

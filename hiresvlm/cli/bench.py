@@ -32,6 +32,9 @@ def bench(
     sweep: Annotated[
         str | None, typer.Option(help="`chunking`: `height`, accuracy against height of capitals.")
     ] = None,
+    uniform: Annotated[
+        bool, typer.Option("--uniform", help="`chunking`: also find the cheapest uniform scale (slow).")
+    ] = False,
     save: Annotated[
         str | None, typer.Option(metavar="DIR", help="`chunking`: keep the generated pages.")
     ] = None,
@@ -49,7 +52,7 @@ def bench(
         benches.memory(engine, pages or 500)
         return
     if what == "chunking":
-        _chunking(folder, seed, kind or [], strategy or [], pages, sweep, save)
+        _chunking(folder, seed, kind or [], strategy or [], pages, sweep, uniform, save)
         return
     if folder is None:
         raise UsageError(f"bench {what} needs a FOLDER", f"hiresvlm bench {what} samples/")
@@ -68,6 +71,7 @@ def _chunking(
     strategies: list[str],
     pages: int | None,
     sweep: str | None,
+    uniform: bool,
     save: str | None,
 ) -> None:
     from hiresvlm import bench as benches
@@ -88,5 +92,6 @@ def _chunking(
         kinds=tuple(kinds) or default.kinds,
         strategies=tuple(strategies) or default.strategies,
         pages=pages,
+        uniform=uniform,
     )
     benches.chunking(folder, choice, save)

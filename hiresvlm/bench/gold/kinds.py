@@ -13,7 +13,7 @@ from hiresvlm.bench.gold.words import Words
 Maker = Callable[[random.Random, int], Sheet]
 """Page number (from 0) and a random generator of its own -> the page."""
 
-TALL_HEIGHTS: Final = (3840, 4400, 5200, 9000)
+TALL_HEIGHTS: Final = (3840, 4200, 4600, 9000)
 """Heights of tall screenshots in pixels, in turn."""
 
 
@@ -163,7 +163,7 @@ def dense(rng: random.Random, number: int) -> Sheet:
     size = round(rng.choice((6.0, 6.5, 7.0)) / 72 * 200)
     pitch = round(size * 1.3)
     blocks = 0
-    while y < 800:
+    while y < 560:
         zh = (blocks + number) % 3 == 2
         title = f"{blocks + 1}. {words.en_title()}"
         sheet.line(120, y + size, words.zh_title() if zh else title, size + 6)
@@ -199,7 +199,7 @@ def receipt(rng: random.Random, number: int) -> Sheet:
         name = words.zh_item() + words.zh_item() if zh else words.en_item()
         sheet.row(y, [(40, name, "ls"), (580, words.amount(300), "rs")], size, table=True)
         y += 36
-        detail = f"{words.number(1)} x {words.amount(90)}"
+        detail = f"{words.number(1)} pcs {words.amount(90)}"
         sheet.row(y, [(70, detail, "ls"), (360, words.code(), "ls")], size - 2)
         y += 36
     y += 20
@@ -220,10 +220,10 @@ def columns(rng: random.Random, number: int) -> Sheet:
     sheet.row(140, [(620, words.zh_title() if zh else words.en_title(), "ms")], 40)
     for x in (100, 650):
         y = 230.0
-        while y < 1160:
+        while y < 860:
             text = words.zh_prose(170) if zh else words.en_prose(420)
             for line in sheet.wrap(text, 490, size):
-                if y < 1230:
+                if y < 930:
                     sheet.line(x, y, line, size)
                     y += pitch
             y += pitch / 2
