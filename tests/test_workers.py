@@ -69,7 +69,7 @@ class OnlyPickles:
     def __reduce__(self):
         return (int, ("not a number",))
 
-def library():
+def imported():
     import numpy
     return numpy.__file__, hasattr(numpy, "planted")
 
@@ -325,7 +325,7 @@ def test_a_file_named_like_a_library_in_the_current_folder_is_not_imported(
     monkeypatch.chdir(tmp_path)
     pool = Pool(1)
     try:
-        file, planted = call(pool, tasks.library).value
+        file, planted = call(pool, tasks.imported).value
     finally:
         pool.close()
     assert not planted
