@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hiresvlm.chunking.analysis import Gray, Mask
 
     Floats = NDArray[np.float64]
+    Numbers = NDArray[np.int32] | NDArray[np.float64]
 
 _BLOB_PER_CAP = 1.35
 """Height of a line of mixed text (ascender to descender), or of a CJK glyph, per capital height."""
@@ -154,17 +155,20 @@ def _lines(ink: Mask) -> tuple[TextLines, float]:
     boxes = _bounds(owner, blobs, left, top, left + width, top + height)
     blob_width, blob_height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
 
-    # A skewed line is taller than its type by the rise along its length.
+    # A skewed line is taller than its type by the rise along its length, which is taken out.
     slope = _slope(centres, owner, blobs)
-    blob_height = np.maximum(blob_height - abs(slope) * blob_width, 0.3 * blob_height)
+    rise = slope * (centres[:, 0] - ((boxes[:, 0] + boxes[:, 2]) / 2)[owner])
+    head, foot = top - rise, top + height - rise
+    upright = _bounds(owner, blobs, left, head, left + width, foot)
+    blob_height = np.minimum(blob_height, upright[:, 3] - upright[:, 1])
 
     members = np.bincount(owner, minlength=blobs)
     line = (np.arange(blobs) > 0) & (blob_width > blob_height) & (members > 1)
     # Only long pieces tell the direction: a column of letters joins to pairs and triples sideways.
     straight = line & (members >= 4) & (blob_width > 3 * blob_height)
     share = float(members[straight].sum() / max(1, members[1:].sum()))
-    foot = top + height - slope * (centres[:, 0] - ((boxes[:, 0] + boxes[:, 2]) / 2)[owner])
-    caps = _caps(owner, width, height, foot, blob_width, blob_height, line)
+    below = upright[owner, 3] - foot
+    caps = _caps(owner, width, height, below, blob_width, blob_height, line)
     caps = settled(caps[line], blob_width[line])
     return TextLines(boxes[line], caps, members[line], float(slope), False, typical), share
 
@@ -173,19 +177,20 @@ def _caps(
     owner: NDArray[np.int64],
     width: NDArray[np.int32],
     height: NDArray[np.int32],
-    foot: Floats,
+    below: Floats,
     blob_width: Floats,
     blob_height: Floats,
     line: NDArray[np.bool_],
 ) -> Floats:
     """Height of the capitals of each blob, from the shapes of its glyphs.
 
-    `owner`, `width`, `height`, `foot` are those of the glyphs; foot is their lower edge, skew taken out.
+    `owner`, `width`, `height`, `below` are those of the glyphs; `below` is how far the lowest of their
+    line reaches below them.
     """
     blobs = len(blob_height)
 
     def count(chosen: NDArray[np.bool_]) -> Floats:
-        return np.bincount(owner, weights=chosen, minlength=blobs)
+        return np.bincount(owner, weights=chosen, minlength=blobs).astype(float)
 
     around = blob_height[owner]
     members, bodies = np.bincount(owner, minlength=blobs), count(height >= _BODY * around)
@@ -198,9 +203,7 @@ def _caps(
     capitals = (share_tall >= 0.6) | ((share_tall >= _FULL_SHARE) & (square < 0.5 * tall))
 
     # Small letters that stand as low as anything in their line have no descenders among them.
-    lowest = np.full(blobs, -np.inf)
-    np.maximum.at(lowest, owner, foot)
-    stands = (height >= _BODY * around) & (foot >= lowest[owner] - _HANGS * around)
+    stands = (height >= _BODY * around) & (below <= _HANGS * around)
     small = stands & (height <= _SMALL_LETTER * around)
     capitals |= (count(stands) >= _STANDING * bodies) & (count(small) >= _LOWER_CASE * bodies)
     caps = np.where(capitals, blob_height, blob_height / _BLOB_PER_CAP)
@@ -288,10 +291,10 @@ def _neighbours(stats: NDArray[np.int32]) -> NDArray[np.int64]:
 def _bounds(
     owner: NDArray[np.int32],
     blobs: int,
-    x0: NDArray[np.int32],
-    y0: NDArray[np.int32],
-    x1: NDArray[np.int32],
-    y1: NDArray[np.int32],
+    x0: Numbers,
+    y0: Numbers,
+    x1: Numbers,
+    y1: Numbers,
 ) -> Floats:
     """Bounding boxes of the glyphs of each blob, (blobs, 4); zeros where a blob has none."""
     boxes = np.zeros((blobs, 4))
