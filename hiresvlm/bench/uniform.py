@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from hiresvlm.bench.gold import GoldLine, GoldPage
 from hiresvlm.chunking import PageAnalysis, analyse, plan
@@ -17,6 +18,9 @@ from hiresvlm.datatypes import Plan
 from hiresvlm.pages import open_document
 from hiresvlm.settings import ChunkSettings, PageSettings
 
+WHOLE_LINE: Final = 0.7
+"""Share of the height of its box from which a line is shown: boxes of turned lines reach beyond the ink."""
+
 
 @dataclass(frozen=True, slots=True)
 class Costs:
@@ -24,11 +28,10 @@ class Costs:
 
     auto: int
     uniform: int
+    """Cut at white space, empty bands left out, or in one piece: the fewer."""
+    whole: int
+    """The page with all that is empty on it, as most tools show it."""
     least: float
-
-    @property
-    def share(self) -> float:
-        return self.auto / self.uniform
 
 
 def compare(page: GoldPage, settings: ChunkSettings) -> Costs | None:
@@ -41,7 +44,8 @@ def compare(page: GoldPage, settings: ChunkSettings) -> Costs | None:
     least, smallest = shown(page.lines, made), min((line.caps or 0.0 for line in page.lines), default=0.0)
     if not least or not smallest:
         return None
-    return Costs(made.tokens(settings.factor), _uniform(analysis, least / smallest, settings), least)
+    uniform, whole = _uniform(analysis, least / smallest, settings)
+    return Costs(made.tokens(settings.factor), uniform, whole, least)
 
 
 def shown(lines: Sequence[GoldLine], made: Plan) -> float:
@@ -52,15 +56,17 @@ def shown(lines: Sequence[GoldLine], made: Plan) -> float:
 def _shown(line: GoldLine, made: Plan) -> float:
     if line.box is None or line.caps is None:
         return 0.0
-    # Of a line that lies in several chunks, or is cut, the part at the largest scale counts least.
-    parts = [chunk for chunk in made.chunks if chunk.box.intersection(line.box).area > 0]
-    return line.caps * min((min(chunk.scale) for chunk in parts), default=0.0)
+    # A row that is cut between its cells is shown by several chunks, each with a part of it.
+    common = [(chunk, chunk.box.intersection(line.box)) for chunk in made.chunks]
+    height = WHOLE_LINE * line.box.height
+    scales = [min(chunk.scale) for chunk, box in common if box.width > 0 and box.height >= height]
+    return line.caps * min(scales, default=0.0)
 
 
-def _uniform(analysis: PageAnalysis, scale: float, settings: ChunkSettings) -> int:
-    """Fewest tokens of the page at one scale."""
+def _uniform(analysis: PageAnalysis, scale: float, settings: ChunkSettings) -> tuple[int, int]:
+    """Fewest tokens of the page at one scale, cut at white space or whole; those of the whole page."""
     small = analysis.small_cap_height or settings.legible
     at_scale = replace(settings, strategy="seam", legible=small * scale, legible_clean=None)
-    tokens = [plan(analysis, at_scale).tokens(settings.factor)]
-    one = fit(page_box(analysis), scale, 10**9, settings).tokens(settings.factor)
-    return min(tokens + [one] * (one <= settings.max_tokens))
+    cut = plan(analysis, at_scale).tokens(settings.factor)
+    whole = fit(page_box(analysis), scale, 10**9, settings).tokens(settings.factor)
+    return (min(cut, whole) if whole <= settings.max_tokens else cut), whole

@@ -92,10 +92,7 @@ def wear(
     pixels = np.asarray(turned, np.float32) + noise
     worn = Image.fromarray(np.clip(np.rint(pixels), 0, 255).astype(np.uint8))
     centre = (image.width / 2, image.height / 2)
-    return worn, [
-        replace(line, box=_turned(line.box, degrees, centre))
-        for line in lines
-    ]
+    return worn, [replace(line, box=_turned(line.box, degrees, centre)) for line in lines]
 
 
 def _turned(box: Box | None, degrees: float, centre: tuple[float, float]) -> Box | None:
