@@ -113,7 +113,7 @@ def _measure(pages: Sequence[GoldPage], choice: Choice) -> None:
     )
     comparisons = _comparisons(reading, kinds, by_strategy, choice)
     if SUBJECT in by_strategy:
-        _summary(by_strategy[SUBJECT], comparisons)
+        _summary(kinds, by_strategy[SUBJECT], comparisons)
     reading.bench.close()
     json_line(
         "chunking",
@@ -138,10 +138,11 @@ def _row(kind: str, name: str, d: dict[str, float | int | None]) -> tuple[object
     )
 
 
-def _summary(mine: dict[str, Summary], comparisons: dict[str, dict[str, Any]]) -> None:
+def _summary(kinds: Sequence[str], mine: dict[str, Summary], comparisons: dict[str, dict[str, Any]]) -> None:
     """What `auto` does on each kind of page, in Markdown."""
     rows: list[tuple[object, ...]] = []
-    for kind, summary in mine.items():
+    for kind in (name for name in kinds if name in mine):
+        summary = mine[kind]
         d, versus = summary.as_dict(), comparisons.get(kind, {})
         low, high = versus.get("interval", (None, None))
         rows.append(
