@@ -50,8 +50,8 @@ _ONE_SIZE = 0.1
 """Lines whose heights are this near (as a natural logarithm) may be of one size of type."""
 
 _ROUNDS = 3
-"""Steps of the mean shift: with them 90 % of the heights on the pages of `bench chunking` (seeds 1 and 2)
-lie within 7 % of the type's, against 10 % without."""
+"""Steps of the mean shift. On the pages of `bench chunking` (seeds 1 and 2) 80 % of the text is then measured
+within a tenth of its font, 74 % without; what matters more, pieces of one size agree."""
 
 _COARSE = 4
 """Glyphs are joined on a mask with so many columns in one: it only has to tell what touches what, and
