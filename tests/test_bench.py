@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,8 @@ from hiresvlm.bench import gold
 from hiresvlm.bench.gold import KINDS, GoldLine, sheet_of, words
 from hiresvlm.bench.gold.sheet import Sheet
 from hiresvlm.bench.pagescore import near_cuts
-from hiresvlm.datatypes import Box
+from hiresvlm.bench.uniform import compare, shown
+from hiresvlm.datatypes import Box, Chunk, Plan
 from hiresvlm.metrics import (
     LineEdits,
     edits_by_line,
@@ -24,6 +26,7 @@ from hiresvlm.metrics import (
     rows_whole,
     score,
 )
+from hiresvlm.settings import ChunkSettings
 from tests.support import cli, text_image
 
 # ------------------------------------------------------------------------------------ gold pages
@@ -185,6 +188,35 @@ def test_interval_of_a_difference() -> None:
     assert interval(mixed, seed=3) == (difference, low, high)
 
 
+# -------------------------------------------------------------------------------- one scale a page
+
+
+def test_the_smallest_text_that_a_plan_shows() -> None:
+    lines = [
+        GoldLine("heading", Box(10, 10, 90, 40), "en", ("heading",), caps=28),
+        GoldLine("left right", Box(10, 60, 190, 74), "en", ("left", "right"), True, caps=10),
+    ]
+    top = Chunk(Box(0, 0, 200, 50), (50, 13), (56, 28))
+    left = Chunk(Box(0, 50, 100, 100), (100, 50), (112, 56))
+    right = Chunk(Box(100, 50, 200, 100), (80, 40), (84, 56))
+    assert shown(lines, Plan("auto", (200, 100), (top, left, right))) == pytest.approx(28 * 0.25, rel=0.05)
+    assert shown(lines[1:], Plan("auto", (200, 100), (top, left, right))) == pytest.approx(8)
+    assert shown(lines, Plan("auto", (200, 100), (left, right))) == 0
+
+
+def test_one_scale_is_held_to_the_height_that_auto_shows(tmp_path: Path) -> None:
+    (page,) = gold.make(str(tmp_path), ["columns"], seed=4, pages=1)
+    costs = compare(page, ChunkSettings())
+    assert costs is not None
+    assert costs.auto <= costs.uniform < costs.whole
+    larger = compare(page, ChunkSettings(legible=18.0))
+    assert larger is not None
+    assert larger.least == pytest.approx(1.5 * costs.least, rel=0.05)
+    assert 1.5 < larger.uniform / costs.uniform < 3
+    text_only = replace(page, lines=tuple(replace(line, caps=None) for line in page.lines))
+    assert compare(text_only, ChunkSettings()) is None
+
+
 # --------------------------------------------------------------------------------------- commands
 
 
@@ -227,7 +259,8 @@ def test_bench_cuts_counts_what_falls_between_lines(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
     assert result["cuts"] == 5
-    assert result["white"] == result["through_no_gold_line"] == 1
+    assert result["white"] == result["through_no_gold_line"] == result["clean"] == 1
+    assert result["clean_through_a_line"] == result["needless_overlaps"] == 0
 
 
 @pytest.mark.parametrize(

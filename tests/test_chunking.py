@@ -10,13 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from PIL import Image, ImageFilter
+from PIL import Image, ImageDraw, ImageFilter
 
-from hiresvlm.chunking import STRATEGIES, analyse, plan
+from hiresvlm.bench import gold
+from hiresvlm.bench.gold import KINDS
+from hiresvlm.chunking import STRATEGIES, analyse, cuts, plan
 from hiresvlm.chunking.analysis import PageAnalysis
+from hiresvlm.chunking.auto import CHUNK_COST
 from hiresvlm.datatypes import Box, Plan, naive_tokens
 from hiresvlm.settings import ChunkSettings
-from tests.support import text_image
+from tests.support import font, text_image
 
 WORDS = "Quarterly revenue 合计金额 rose by 4.2 % to 18,450.00"
 
@@ -269,6 +272,31 @@ def test_a_tall_screenshot_is_cut_between_lines_without_overlap() -> None:
     assert made.tokens(28) < naive_tokens(28) * 2.5
 
 
+@pytest.mark.parametrize("step", [31, 34, 46])
+def test_lines_set_close_are_cut_without_overlap(step: int) -> None:
+    """Between lines of 26 px that are 31 px apart some five rows are blank."""
+    page = Image.new("RGB", (900, 60 + 90 * step), "white")
+    draw = ImageDraw.Draw(page)
+    for row in range(90):
+        draw.text((20, 20 + step * row), "Quarterly revenue by region", fill="black", font=font(26, "helv"))
+    found = cuts.cut(analysis_of(page), Box(0, 0, *page.size), 8, "y")
+    assert len(found) == 7
+    assert all(cut.clean for cut in found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_auto_costs_no_more_than_one_scale_for_the_page(kind: str) -> None:
+    """Of the same heights, and with the cost of a request."""
+    for number in range(2):
+        image = gold.draw(kind, 11, number)[0]
+        analysis = analysis_of(image)
+        costs = {}
+        for name in ("auto", "seam"):
+            made = plan(analysis, ChunkSettings(strategy=name, legible=11.0))
+            costs[name] = made.tokens(28) + CHUNK_COST * len(made.chunks)
+        assert costs["auto"] <= costs["seam"]
+
+
 def test_a_page_without_gaps_is_cut_with_overlap_of_lines() -> None:
     """Text lines so shifted between columns that no row of the page is blank."""
     image = Image.new("RGB", (1600, 3000), "white")
@@ -299,6 +327,28 @@ def test_cap_height(dark: bool, size: int, text: str, slack: float) -> None:
     image = text_image([text] * 12, size=size, width=size * 26, dark=dark)
     height = analysis_of(image).cap_height
     assert height == pytest.approx(0.71 * size, rel=slack)
+
+
+def test_pieces_of_one_type_have_one_height() -> None:
+    """Cells with and without descenders, of figures, of small letters, of CJK: all are set in 24 px."""
+    cells = ["MB-93100", "A. Carter", "95868.84", "Spring tariff", "2024-05-06", "gypsy paper"]
+    page = Image.new("RGB", (1500, 1300), "white")
+    draw = ImageDraw.Draw(page)
+    for row in range(28):
+        for column, text in enumerate(cells):
+            draw.text((30 + 210 * column, 20 + 44 * row), text, fill="black", font=font(24, "helv"))
+    found = analyse(gray(page), page.size).lines
+    low, high = np.quantile(found.caps, [0.1, 0.9])
+    assert 0.9 * 0.72 * 24 < low <= high < 1.15 * 0.72 * 24
+
+
+def test_sizes_of_type_stay_apart() -> None:
+    page = Image.new("RGB", (1000, 1200), "white")
+    page.paste(text_image([WORDS] * 20, size=30, width=960, margin=4), (20, 20))
+    page.paste(text_image([WORDS] * 8, size=21, width=960, margin=4), (20, 900))
+    found = analysis_of(page).lines
+    small = found.caps[found.boxes[:, 1] > 890]
+    assert np.median(small) == pytest.approx(0.7 * np.median(found.caps[found.boxes[:, 1] < 890]), rel=0.1)
 
 
 def test_cap_height_of_a_skewed_scan() -> None:

@@ -87,6 +87,14 @@ def test_text_as_small_as_the_profile_says(light: LightEngine) -> None:
     assert answer(light, text_image(ENGLISH + CHINESE, size=size)).text.splitlines() == ENGLISH + CHINESE
 
 
+def test_spaces_between_chinese_and_latin_at_the_least_height(light: LightEngine) -> None:
+    """The model drops half of them; beside an ideograph there is blank without a space too."""
+    lines = ["孙艳 13:05", "林秀英 08:42", "会议 Harbour 计划", "共计123件，重量45公斤", "电话 58213377"]
+    height = font(100).getbbox("H")[3] - font(100).getbbox("H")[1]
+    size = round(100 * (light.profile.legible_clean or light.profile.legible) / height)
+    assert answer(light, text_image(lines, size=size, width=260)).text.splitlines() == lines
+
+
 @pytest.mark.parametrize("character", ["1", "I", "一"])
 def test_a_single_narrow_character_is_not_turned(light: LightEngine, character: str) -> None:
     image = Image.new("RGB", (200, 100), "white")

@@ -12,8 +12,9 @@ import typer
 
 from hiresvlm.bench import gold
 from hiresvlm.bench.gold import GoldPage
-from hiresvlm.bench.harness import Bench, json_line, table
+from hiresvlm.bench.harness import Bench, json_line, markdown, table
 from hiresvlm.bench.pagescore import PageScore, Summary, page_score
+from hiresvlm.bench.uniform import Costs, compare
 from hiresvlm.chunking import STRATEGIES
 from hiresvlm.documents import expand
 from hiresvlm.errors import NoInputError
@@ -33,6 +34,12 @@ SAME_CER: Final = 0.0005
 _COLUMNS: Final = (
     *("kind", "strategy", "tokens", "of naive", "chunks", "kept", "CER", "en", "zh"),
     *("at cuts", "elsewhere", "missed", "doubled", "rows", "ms"),
+)
+
+
+_SUMMARY: Final = (
+    *("auto on", "tokens", "of naive", "chunks", "kept", "CER en", "CER zh", "CER at cuts"),
+    *("missed", "doubled", "rows whole", "ms", "best other", "CER points to it"),
 )
 
 
@@ -105,6 +112,8 @@ def _measure(pages: Sequence[GoldPage], choice: Choice) -> None:
         "at cuts: CER of lines within 2 lines of a cut.\n"
     )
     comparisons = _comparisons(reading, kinds, by_strategy, choice)
+    if SUBJECT in by_strategy:
+        _summary(kinds, by_strategy[SUBJECT], comparisons)
     reading.bench.close()
     json_line(
         "chunking",
@@ -127,6 +136,30 @@ def _row(kind: str, name: str, d: dict[str, float | int | None]) -> tuple[object
         *(d["cer_en"], d["cer_zh"], d["cer_near_cuts"], d["cer_elsewhere"], d["missed"], d["doubled"]),
         *(None if rows is None else f"{rows:.1%}", whole("ms")),
     )
+
+
+def _summary(kinds: Sequence[str], mine: dict[str, Summary], comparisons: dict[str, dict[str, Any]]) -> None:
+    """What `auto` does on each kind of page, in Markdown."""
+    rows: list[tuple[object, ...]] = []
+    for kind in (name for name in kinds if name in mine):
+        summary = mine[kind]
+        d, versus = summary.as_dict(), comparisons.get(kind, {})
+        low, high = versus.get("interval", (None, None))
+        rows.append(
+            (
+                *(kind, f"{d['tokens']:.0f}", f"{d['of_naive']:.0%}", f"{d['chunks']:.0f}"),
+                *(_percent(d[key]) for key in ("kept", "cer_en", "cer_zh", "cer_near_cuts")),
+                *(d["missed"], d["doubled"], _percent(d["rows_whole"], 0), f"{d['ms']:.0f}"),
+                versus.get("best_other"),
+                None if low is None else f"{100 * low:+.2f} to {100 * high:+.2f}",
+            )
+        )
+    markdown(_SUMMARY, rows)
+    typer.echo()
+
+
+def _percent(value: float | None, digits: int = 2) -> str | None:
+    return None if value is None else f"{100 * value:.{digits}f} %"
 
 
 def _scores(found: tuple[str, dict[str, Summary]]) -> list[tuple[str, PageScore]]:
@@ -152,7 +185,7 @@ def _page(scored: tuple[str, PageScore]) -> dict[str, Any]:
 def _comparisons(
     reading: _Reading, kinds: Sequence[str], by_strategy: dict[str, dict[str, Summary]], choice: Choice
 ) -> dict[str, dict[str, Any]]:
-    """`auto` against the best of the others, and against the cheapest uniform scale, for each kind."""
+    """`auto` against the best of the others, and against one scale for the page, for each kind."""
     others = [name for name in by_strategy if name != SUBJECT]
     if SUBJECT not in by_strategy or not others:
         return {}
@@ -161,54 +194,89 @@ def _comparisons(
     for kind in kinds:
         mine = by_strategy[SUBJECT][kind]
         best = min(others, key=lambda name: by_strategy[name][kind].cer)
-        pairs = list(zip(mine.pages, by_strategy[best][kind].pages, strict=True))
+        theirs = by_strategy[best][kind]
+        pairs = list(zip(mine.pages, theirs.pages, strict=True))
         difference, low, high = interval([(a.edits, b.edits) for a, b in pairs], choice.seed)
         solid, *_ = interval([(a.solid, b.solid) for a, b in pairs], choice.seed)
-        # Both are shrunk until they no longer reach what auto reads by default: then its margin of
-        # safety does not count against it.
-        cheapest = {
-            name: _cheapest(reading, kind, name, mine.cer, by_strategy) if choice.uniform else None
-            for name in (SUBJECT, UNIFORM)
-        }
-        own, uniform = cheapest[SUBJECT], cheapest[UNIFORM]
+        costs = [cost for page in mine.pages if (cost := compare(page.page, reading.bench.chunk))]
+        same = _same_height(costs)
         result[kind] = {
             "best_other": best,
+            "best_other_tokens": theirs.tokens,
             "difference": difference,
             "interval": [low, high],
             "difference_solid": solid,
             "of_naive": mine.of_naive,
             "budget_warnings": sum(page.budget for page in mine.pages),
-            "cheapest_uniform": _cheapest_dict(uniform),
-            "cheapest_auto": _cheapest_dict(own),
-            "of_uniform": None if uniform is None else mine.tokens / uniform[1].tokens,
-            "cheapest_of_uniform": None
-            if uniform is None or own is None
-            else own[1].tokens / uniform[1].tokens,
+            "same_height": same,
         }
-        shares = [result[kind][key] for key in ("of_uniform", "cheapest_of_uniform")]
         rows.append(
             (
-                *(kind, best),
+                *(kind, best, f"{theirs.tokens:.0f}"),
                 *(f"{100 * value:+.2f}" for value in (difference, low, high, solid)),
-                f"{mine.of_naive:.0%}",
+                *(f"{same[key]:.0%}" if same else None for key in ("of_uniform", "of_whole")),
+                f"{same['least_px']:.1f}" if same else None,
+            )
+        )
+    heads = ("auto on", "best other", "tokens", "CER points", "from", "to", "no spaces")
+    table((*heads, "of uniform", "of whole page", "least px"), rows)
+    typer.echo(
+        "CER points: auto less the best other; from, to: 95 % interval, paired bootstrap over pages; "
+        "no spaces: white space ignored.\n"
+        "of uniform, of whole page: auto's tokens against those of one scale that shows the smallest gold "
+        "text of each page as large as auto does (least px, capitals): cut at white space without empty "
+        "bands, and the page as it is.\n"
+    )
+    if choice.uniform:
+        _same_errors(reading, kinds, by_strategy, result)
+    return result
+
+
+def _same_height(costs: Sequence[Costs]) -> dict[str, float]:
+    """Shares over all pages of a kind, and the least height; empty where no page has heights."""
+    if not costs:
+        return {}
+    tokens = sum(cost.auto for cost in costs)
+    return {
+        "of_uniform": tokens / sum(cost.uniform for cost in costs),
+        "of_whole": tokens / sum(cost.whole for cost in costs),
+        "least_px": min(cost.least for cost in costs),
+    }
+
+
+def _same_errors(
+    reading: _Reading,
+    kinds: Sequence[str],
+    by_strategy: dict[str, dict[str, Summary]],
+    result: dict[str, dict[str, Any]],
+) -> None:
+    """The cheapest uniform scale, and the cheapest `auto`, whose CER is that of `auto` by default.
+
+    Both are shrunk until they no longer reach it: then auto's margin of safety does not count against it.
+    """
+    rows: list[tuple[object, ...]] = []
+    for kind in kinds:
+        mine = by_strategy[SUBJECT][kind]
+        own, uniform = (_cheapest(reading, kind, name, mine.cer, by_strategy) for name in (SUBJECT, UNIFORM))
+        result[kind] |= {
+            "cheapest_uniform": _cheapest_dict(uniform),
+            "cheapest_auto": _cheapest_dict(own),
+            "of_cheapest_uniform": None if uniform is None else mine.tokens / uniform[1].tokens,
+            "cheapest_of_cheapest": own[1].tokens / uniform[1].tokens if own and uniform else None,
+        }
+        shares = [result[kind][key] for key in ("of_cheapest_uniform", "cheapest_of_cheapest")]
+        rows.append(
+            (
+                kind,
                 *(None if c is None else f"{c[1].tokens:.0f} (x{c[0]:.2f})" for c in (uniform, own)),
                 *(None if share is None else f"{share:.0%}" for share in shares),
             )
         )
-    heads: tuple[str, ...] = ("auto on", "best other", "CER points", "from", "to", "no spaces", "of naive")
-    if choice.uniform:
-        heads += ("uniform least", "auto least", "of uniform", "least of least")
-    table(heads, [row[: len(heads)] for row in rows])
+    table(("auto on", "uniform least", "auto least", "auto of uniform", "least of least"), rows)
     typer.echo(
-        "CER points: auto less the best other; from, to: 95 % interval, paired bootstrap over pages; "
-        "no spaces: white space ignored."
+        "least: tokens at the smallest text (times the profile's height) with a CER no worse than auto's "
+        "by default; auto of uniform: auto's tokens by default; least of least: both at their smallest.\n"
     )
-    if choice.uniform:
-        typer.echo(
-            "least: tokens at the smallest text (times the profile's height) with a CER no worse than auto's "
-            "by default; of uniform: auto's tokens by default; least of least: both at their smallest."
-        )
-    return result
 
 
 def _cheapest_dict(found: tuple[float, Summary] | None) -> dict[str, float] | None:

@@ -38,7 +38,7 @@ def cuts(folder: str, height: float = 400.0) -> None:
     """
     gold = _boxes(folder)
     settings = PageSettings()
-    pages = made = white = clean = checked = free = 0
+    pages = made = white = clean = checked = free = wrong = needless = 0
     for document in expand([folder]):
         try:
             with open_document(document.path, settings) as reader:
@@ -53,8 +53,11 @@ def cuts(folder: str, height: float = 400.0) -> None:
                     clean += sum(c.clean for c in found)
                     boxes = gold.get(os.path.basename(document.path)) if number == 1 else None
                     if boxes is not None:
+                        through = [any(_through(c.at, box) for box in boxes) for c in found]
                         checked += len(found)
-                        free += sum(not any(_through(c.at, box) for box in boxes) for c in found)
+                        free += through.count(False)
+                        wrong += sum(c.clean and hit for c, hit in zip(found, through, strict=True))
+                        needless += sum(not (c.clean or hit) for c, hit in zip(found, through, strict=True))
         except PageError as error:
             typer.echo(f"{document.source}: {error.failure.message}", err=True)
     if made == 0:
@@ -63,6 +66,11 @@ def cuts(folder: str, height: float = 400.0) -> None:
     typer.echo(f"clean to the planner, so without overlap: {clean} ({clean / made:.1%})")
     if checked:
         typer.echo(f"through no line of the gold boxes: {free} of {checked} ({free / checked:.1%})")
+        agreed = (checked - wrong - needless) / checked
+        typer.echo(
+            f"planner and gold agree on {agreed:.1%}: {wrong} called clean go through a line, "
+            f"{needless} overlap without need"
+        )
     json_line(
         "cuts",
         {
@@ -72,6 +80,8 @@ def cuts(folder: str, height: float = 400.0) -> None:
             "clean": clean / made,
             "checked": checked,
             "through_no_gold_line": free / checked if checked else None,
+            "clean_through_a_line": wrong if checked else None,
+            "needless_overlaps": needless if checked else None,
         },
     )
 

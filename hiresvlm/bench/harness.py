@@ -18,7 +18,7 @@ from hiresvlm.datatypes import Record, naive_tokens
 from hiresvlm.documents import expand
 from hiresvlm.engines import Engine
 from hiresvlm.run import Sink, run
-from hiresvlm.settings import Settings
+from hiresvlm.settings import ChunkSettings, Settings
 from hiresvlm.writers import Journal
 from hiresvlm.writers.record import Context
 
@@ -37,6 +37,11 @@ class Result:
 
 class Bench:
     """An engine that stays loaded over several runs."""
+
+    @property
+    def chunk(self) -> ChunkSettings:
+        """How pages are cut for this engine."""
+        return self._settings.chunk
 
     def __init__(self, settings: Settings) -> None:
         self._settings, _ = engines.resolve(settings)
@@ -96,6 +101,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         typer.echo("  ".join((first, *rest)).rstrip())
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a table in Markdown, to be pasted."""
+    for row in (columns, ["---"] * len(columns), *rows):
+        typer.echo("| " + " | ".join(_cell(value) for value in row) + " |")
 
 
 def json_line(what: str, result: Mapping[str, Any]) -> None:

@@ -22,13 +22,14 @@ from hiresvlm.settings import EngineSettings, Settings
 HEIGHTS: Final = (5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 20)
 """Heights of capitals in pixels."""
 
-NEAR_BEST: Final = 0.005
-"""A height is good enough when its CER is at most this much (0.5 points) above the best one's."""
+NEAR_BEST: Final = 0.001
+"""A height is good enough when its CER is at most this much (0.1 points) above the best one's."""
 
-CAP: Final = {"en": 0.72, "zh": 0.7}
-"""Height of capitals per em; of Chinese by the convention 0.7 of the glyph's box."""
+CAP: Final = {"en": 0.72, "zh": 0.7, "mixed": 0.7}
+"""Height of capitals per em; of Chinese by the convention 0.7 of the glyph's box. `mixed`: Chinese and Latin
+fields with spaces between, which are lost before any glyph is."""
 
-CHARACTERS: Final = {"en": 44, "zh": 26}
+CHARACTERS: Final = {"en": 44, "zh": 26, "mixed": 36}
 LINES: Final = 24
 
 
@@ -78,7 +79,7 @@ def heights(
     table(("caps px", *(f"{look} {lang}" for look, lang in groups)), rows)
     knees = {f"{look} {lang}": _knee({h: cer[look, lang, h] for h in values}) for look, lang in groups}
     legible = {look: max(knees[f"{look} {lang}"] for lang in CAP) for look in SOURCES}
-    typer.echo("knee (least height within 0.5 points of the best CER): " + _listed(knees))
+    typer.echo("knee (least height within 0.1 points of the best CER): " + _listed(knees))
     typer.echo("legible: " + _listed(legible))
     by_height = {f"{look} {lang}": [cer[look, lang, h] for h in values] for look, lang in groups}
     json_line("heights", {"heights": list(values), "cer": by_height, "knees": knees, "legible": legible})
@@ -98,8 +99,8 @@ def _page(path: str, look: str, lang: str, height: int, rng: random.Random) -> s
     """Write a page of lines with capitals of `height` pixels; return its text."""
     source = SOURCES[look]
     words, size = Words(rng), round(source.caps / CAP[lang])
-    prose = words.zh_prose if lang == "zh" else words.en_prose
-    text = prose(CHARACTERS[lang] * (LINES + 3))
+    prose = {"en": words.en_prose, "zh": words.zh_prose, "mixed": words.spaced_prose}[lang]
+    text = prose(CHARACTERS[lang] * (LINES + 6))
     sheet = Sheet.new((28 * size, round((LINES + 2) * 1.7 * size)))
     lines = sheet.wrap(text, 26 * size, size)[:LINES]
     for number, line in enumerate(lines):

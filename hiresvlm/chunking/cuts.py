@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 SEARCH = 0.25
 """A cut may lie this share of a part's length before or after its even place."""
 
+GAP = {"y": 0.1, "x": 1.0}
+"""Shortest blank run, in line heights, that a cut may take without overlap: rows between lines, a gutter
+between columns. On 45 receipts cut about every 400 px, with 0.1 the planner calls 152 of 159 cuts clean,
+with 0.3 125; every 150 px it is 403 and 287 of 455. No clean cut went through a gold line with 0.1."""
+
 OVERLAP_LINES = 2.5
 """Overlap of a dirty seam in line heights: one line is cut, one is whole on both sides."""
 
@@ -69,7 +74,7 @@ def cut(analysis: PageAnalysis, region: Box, parts: int, axis: str) -> list[Cut]
         profile, across, start, length = part.sum(axis=0), y1 - y0, region.x0, region.width
     blank = _blank(profile, across)
     step = length / parts
-    shortest = max(2.0, 0.3 * analysis.line_height * s) if axis == "y" else 1.0 * analysis.line_height * s
+    shortest = max(2.0, GAP[axis] * analysis.line_height * s)
     cuts: list[Cut] = []
     for k in range(1, parts):
         target = k * step * s
@@ -164,7 +169,11 @@ def _widest_gap(
 
 
 def _blank(profile: NDArray[np.int64], across: int) -> NDArray[np.bool_]:
-    """Rows or columns without ink. Noise, and the ends of table rules, may touch them."""
+    """Rows or columns without ink. Noise, and the ends of table rules, may touch them.
+
+    The allowance stays below the two edges of a single stroke on all but the widest pages: a page number 1
+    must not be cut.
+    """
     empty: NDArray[np.bool_] = profile <= max(1, int(0.001 * across))
     return empty
 

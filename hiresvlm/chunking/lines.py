@@ -17,12 +17,41 @@ if TYPE_CHECKING:
     from hiresvlm.chunking.analysis import Gray, Mask
 
     Floats = NDArray[np.float64]
+    Numbers = NDArray[np.int32] | NDArray[np.float64]
 
 _BLOB_PER_CAP = 1.35
 """Height of a line of mixed text (ascender to descender), or of a CJK glyph, per capital height."""
 
 _FULL_SHARE = 0.2
 """Share of the glyphs of a line that are as high as the line where it has no descenders."""
+
+_BODY = 0.4
+"""Heights of the line from which a glyph is more than a dot, a hyphen or a comma."""
+
+_HANGS = 0.12
+"""What reaches so far below the other glyphs, in heights of the line, hangs below it: half a descender."""
+
+_STANDING = 0.9
+"""Share of the glyphs on the lowest level of a line without descenders..."""
+
+_LOWER_CASE = 0.3
+"""...and of those among them that are small letters: figures beside CJK are..."""
+
+_SMALL_LETTER = 0.75
+"""...higher than this share of the line, small letters lower."""
+
+_ALL_FULL = 0.7
+"""Share of these that are as high as the line where all of it is capitals, figures or CJK."""
+
+_SHORT = 12
+"""Glyphs of a piece whose size may be taken from the rest of the page."""
+
+_ONE_SIZE = 0.1
+"""Lines whose heights are this near (as a natural logarithm) may be of one size of type."""
+
+_ROUNDS = 3
+"""Steps of the mean shift. On the pages of `bench chunking` (seeds 1 and 2) 80 % of the text is then measured
+within a tenth of its font, 74 % without; what matters more, pieces of one size agree."""
 
 _COARSE = 4
 """Glyphs are joined on a mask with so many columns in one: it only has to tell what touches what, and
@@ -126,27 +155,101 @@ def _lines(ink: Mask) -> tuple[TextLines, float]:
     boxes = _bounds(owner, blobs, left, top, left + width, top + height)
     blob_width, blob_height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
 
-    # A skewed line is taller than its type by the rise along its length.
+    # A skewed line is taller than its type by the rise along its length, which is taken out.
     slope = _slope(centres, owner, blobs)
-    blob_height = np.maximum(blob_height - abs(slope) * blob_width, 0.3 * blob_height)
+    rise = slope * (centres[:, 0] - ((boxes[:, 0] + boxes[:, 2]) / 2)[owner])
+    head, foot = top - rise, top + height - rise
+    upright = _bounds(owner, blobs, left, head, left + width, foot)
+    blob_height = np.minimum(blob_height, upright[:, 3] - upright[:, 1])
 
-    # Where nothing hangs below the line, its capitals and figures fill its height; being narrow they
-    # are told from CJK glyphs, which fill it too but are square. Then the line is one capital high.
-    full = height >= 0.85 * blob_height[owner]
-    narrow = width < 0.85 * blob_height[owner]
     members = np.bincount(owner, minlength=blobs)
-    tall = np.bincount(owner, weights=full & narrow, minlength=blobs)
-    square = np.bincount(owner, weights=full & ~narrow, minlength=blobs)
-    share_tall = tall / np.maximum(members, 1)
-    # Letters that touch are square too, but most of a line of capitals is not.
-    capitals = (share_tall >= 0.6) | ((share_tall >= _FULL_SHARE) & (square < 0.5 * tall))
-    caps = np.where(capitals, blob_height, blob_height / _BLOB_PER_CAP)
-
     line = (np.arange(blobs) > 0) & (blob_width > blob_height) & (members > 1)
     # Only long pieces tell the direction: a column of letters joins to pairs and triples sideways.
     straight = line & (members >= 4) & (blob_width > 3 * blob_height)
     share = float(members[straight].sum() / max(1, members[1:].sum()))
-    return TextLines(boxes[line], caps[line], members[line], float(slope), False, typical), share
+    below = upright[owner, 3] - foot
+    caps = _caps(owner, width, height, below, blob_width, blob_height, line)
+    caps = settled(caps[line], blob_width[line])
+    return TextLines(boxes[line], caps, members[line], float(slope), False, typical), share
+
+
+def _caps(
+    owner: NDArray[np.int64],
+    width: NDArray[np.int32],
+    height: NDArray[np.int32],
+    below: Floats,
+    blob_width: Floats,
+    blob_height: Floats,
+    line: NDArray[np.bool_],
+) -> Floats:
+    """Height of the capitals of each blob, from the shapes of its glyphs.
+
+    `owner`, `width`, `height`, `below` are those of the glyphs; `below` is how far the lowest of their
+    line reaches below them.
+    """
+    blobs = len(blob_height)
+
+    def count(chosen: NDArray[np.bool_]) -> Floats:
+        return np.bincount(owner, weights=chosen, minlength=blobs).astype(float)
+
+    around = blob_height[owner]
+    members, bodies = np.bincount(owner, minlength=blobs), count(height >= _BODY * around)
+    # Where nothing hangs below the line, its capitals and figures fill its height; being narrow they
+    # are told from CJK glyphs, which fill it too but are square. Then the line is one capital high.
+    full, narrow = height >= 0.85 * around, width < 0.85 * around
+    tall, square = count(full & narrow), count(full & ~narrow)
+    share_tall = tall / np.maximum(members, 1)
+    # Letters that touch are square too, but most of a line of capitals is not.
+    capitals = (share_tall >= 0.6) | ((share_tall >= _FULL_SHARE) & (square < 0.5 * tall))
+
+    # Small letters that stand as low as anything in their line have no descenders among them.
+    stands = (height >= _BODY * around) & (below <= _HANGS * around)
+    small = stands & (height <= _SMALL_LETTER * around)
+    capitals |= (count(stands) >= _STANDING * bodies) & (count(small) >= _LOWER_CASE * bodies)
+    caps = np.where(capitals, blob_height, blob_height / _BLOB_PER_CAP)
+
+    # A short piece of glyphs as high as itself, some of which touch, may be capitals or CJK. It is of
+    # the size that the page has more of.
+    either = line & ~capitals & (tall + square >= _ALL_FULL * bodies) & (members <= _SHORT)
+    sure = line & ~either
+    as_capitals = _near(blob_height[either], caps[sure], blob_width[sure])
+    as_ideographs = _near(caps[either], caps[sure], blob_width[sure])
+    caps[either] = np.where(as_capitals > as_ideographs, blob_height[either], caps[either])
+    return caps
+
+
+def _near(heights: Floats, caps: Floats, lengths: Floats) -> Floats:
+    """Length of all lines of about each height."""
+    order = np.argsort(caps, kind="stable")
+    weight = np.concatenate(([0.0], np.cumsum(lengths[order])))
+    spread = np.exp(_ONE_SIZE)
+    low = np.searchsorted(caps[order], heights / spread, side="left")
+    high = np.searchsorted(caps[order], heights * spread, side="right")
+    found: Floats = weight[high] - weight[low]
+    return found
+
+
+def settled(caps: Floats, lengths: Floats) -> Floats:
+    """Heights of capitals, each moved to the middle of its size of type (mean shift, by line length).
+
+    Pieces of one size measure up to a tenth apart: by the letters that happen to be in them, by the grid
+    of pixels. Without this the small pieces of a table would look like small print.
+    """
+    if not len(caps):
+        return caps
+    order = np.argsort(caps, kind="stable")
+    heights = np.log(caps[order])
+    weight = np.concatenate(([0.0], np.cumsum(lengths[order])))
+    moment = np.concatenate(([0.0], np.cumsum(lengths[order] * heights)))
+    middle = heights
+    for _ in range(_ROUNDS):
+        low = np.searchsorted(heights, middle - _ONE_SIZE, side="left")
+        high = np.searchsorted(heights, middle + _ONE_SIZE, side="right")
+        within = weight[high] - weight[low]
+        middle = np.where(within > 0, (moment[high] - moment[low]) / np.maximum(within, 1e-9), middle)
+    found = np.empty_like(caps)
+    found[order] = np.exp(middle)
+    return found
 
 
 def _joined(
@@ -188,10 +291,10 @@ def _neighbours(stats: NDArray[np.int32]) -> NDArray[np.int64]:
 def _bounds(
     owner: NDArray[np.int32],
     blobs: int,
-    x0: NDArray[np.int32],
-    y0: NDArray[np.int32],
-    x1: NDArray[np.int32],
-    y1: NDArray[np.int32],
+    x0: Numbers,
+    y0: Numbers,
+    x1: Numbers,
+    y1: Numbers,
 ) -> Floats:
     """Bounding boxes of the glyphs of each blob, (blobs, 4); zeros where a blob has none."""
     boxes = np.zeros((blobs, 4))

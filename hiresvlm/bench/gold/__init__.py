@@ -11,7 +11,7 @@ import math
 import os
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from PIL import Image, ImageFilter
@@ -92,10 +92,7 @@ def wear(
     pixels = np.asarray(turned, np.float32) + noise
     worn = Image.fromarray(np.clip(np.rint(pixels), 0, 255).astype(np.uint8))
     centre = (image.width / 2, image.height / 2)
-    return worn, [
-        GoldLine(line.text, _turned(line.box, degrees, centre), line.lang, line.cells, line.table)
-        for line in lines
-    ]
+    return worn, [replace(line, box=_turned(line.box, degrees, centre)) for line in lines]
 
 
 def _turned(box: Box | None, degrees: float, centre: tuple[float, float]) -> Box | None:
@@ -151,7 +148,8 @@ def load(path: str) -> list[GoldPage]:
 
 
 def _line(data: dict[str, object]) -> GoldLine:
-    box, cells = data["box"], data["cells"]
+    box, cells, caps = data["box"], data["cells"], data.get("caps")
     assert isinstance(box, list)
     assert isinstance(cells, list)
-    return GoldLine(str(data["text"]), Box(*box), str(data["lang"]), tuple(cells), bool(data["table"]))
+    assert caps is None or isinstance(caps, int | float)
+    return GoldLine(str(data["text"]), Box(*box), str(data["lang"]), tuple(cells), bool(data["table"]), caps)

@@ -7,6 +7,7 @@ leave the page unnoticed.
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,8 @@ class GoldLine:
     """More than one only where cells stand apart."""
     table: bool = False
     """A row of a table: all of its cells belong on one line of output."""
+    caps: float | None = None
+    """Height of its capitals in page pixels, from the font; None where only a text file is known."""
 
 
 @lru_cache
@@ -92,8 +95,11 @@ class Sheet:
     ) -> None:
         """One gold line: cells on the baseline `y`, `size` pixels to the em."""
         boxes: list[Box] = []
+        caps = math.inf
         for x, text, anchor in cells:
             font = self.font(text, size)
+            _, top, _, bottom = font.getbbox("H")
+            caps = min(caps, bottom - top)
             box = Box(*self.draw.textbbox((x, y), text, font=font, anchor=anchor))
             inside = Box(MARGIN, MARGIN, self.image.width - MARGIN, self.image.height - MARGIN)
             if box.intersection(inside) != box:
@@ -107,7 +113,8 @@ class Sheet:
         for box in boxes[1:]:
             around = around.union(box)
         text = " ".join(text for _, text, _ in cells)
-        self.lines.append(GoldLine(text, around, language(text), tuple(t for _, t, _ in cells), table))
+        texts = tuple(text for _, text, _ in cells)
+        self.lines.append(GoldLine(text, around, language(text), texts, table, caps))
 
     def line(self, x: float, y: float, text: str, size: int, fill: Colour = INK) -> None:
         """One gold line of one cell that starts at `x`."""

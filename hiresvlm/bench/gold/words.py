@@ -191,6 +191,10 @@ class Words:
             f"{r.choice(ZH_NOUNS)}，{r.choice(ZH_VERBS)}{self.number(3)}{self.unit()}{r.choice(ZH_NOUNS)}。"
         )
 
+    def spaced_fields(self) -> str:
+        """Chinese and Latin fields in turn with spaces between, as chat and forms show them."""
+        return f"{self.zh_name()} {self.clock()} {self.zh_item()} {self.code()} {self.city()} {self.place()}"
+
     def en_prose(self, characters: int) -> str:
         """Sentences of at least so many characters together."""
         return self._prose(self.en_sentence, characters, " ")
@@ -200,6 +204,9 @@ class Words:
 
     def mixed_prose(self, characters: int) -> str:
         return self._prose(self.mixed_sentence, characters, "")
+
+    def spaced_prose(self, characters: int) -> str:
+        return self._prose(self.spaced_fields, characters, " ")
 
     @staticmethod
     def _prose(sentence: Callable[[], str], characters: int, gap: str) -> str:

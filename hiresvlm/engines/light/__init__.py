@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 MODEL = "PP-OCRv6-small"
 HINT = "install hiresvlm again with its dependencies"
 LEGIBLE = 13.0
-"""Word F1 of `auto` on 23 scanned receipts, with `CHUNK_COST` 96: 0.918 at capitals of 12 px, 0.920 at 13
-and 0.918 at 14. These differ by a few words, so it is a plateau, not a knee. With a cost of 64 it is 0.917
-on the same receipts and 0.919 on all 45."""
+"""Of scans and photos. `bench chunking --sweep height` (seeds 1 and 2) puts the knee of its noisy pages at
+9 px, but real print is worse: word F1 / CER of `auto` on the 23 of 45 scanned receipts that this number was
+chosen on is 0.905 / 0.092 at 10 px, 0.905 / 0.098 at 11, 0.912 / 0.094 at 12, 0.912 / 0.092 at 13 and
+0.910 / 0.090 at 14: a plateau from 12 px on. On the other 22: 0.914 at 12, 0.922 at 13, 0.920 at 14."""
 LEGIBLE_CLEAN = 9.0
-"""Measured with `auto` on four clean samples (a screenshot, a ledger, an invoice, three PDF pages: 13,000
-characters in Chinese and English): kept / CER is 1.0000 / 0.0012 at 12 px, 1.0000 / 0.0015 at 10, 0.9998 /
-0.0018 at 9, 0.9996 / 0.0022 at 8 and 0.9994 / 0.0033 at 7. Spaces between Chinese and Latin go first. The
-same samples are what the tests check, so other pages may want another number."""
+"""Of screenshots and drawn pages. The knee of the sweep is at 8 px (least height within 0.1 points of the
+best CER; seeds 1 and 2: English, Chinese, and both with spaces between). One pixel more, because up to a
+tenth of the text of a chunk may be smaller than what its scale follows (`SMALL_SHARE` in `chunking.auto`)."""
 POLL_S = 0.01
 """How often the feed is asked for more while a slot is free and others are at work."""
 

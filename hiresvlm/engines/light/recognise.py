@@ -29,6 +29,10 @@ SPACE_GAP = HEIGHT // 4
 """The model drops one space in twenty. A strip without ink this wide is one, if the model sees at
 least a hint of it. Measured on receipts, where this restores half of the lost spaces."""
 SPACE_HINT = 0.02
+"""Between an ideograph and a letter or figure the hint alone decides, for the blank beside an ideograph
+is as wide as a space: on 8 pages of screenshots at capitals of 7 to 12 px (`bench chunking`, seeds 1 and 2)
+the model sees at least 0.02 at 128 of the 132 spaces that it drops there, and at most 0.0014 at 4,274
+places without one."""
 WIDE_GAP = HEIGHT
 """A strip this wide (one and a half ideographs) is a space whatever the model says."""
 
@@ -88,8 +92,8 @@ class Recogniser:
                 gap = _widest_gap(inked[centres[i - 1] : centres[i] + 1])
                 hint = float(space[ends[i - 1] : starts[i] + 1].max())
                 following = characters[i + 1] if i + 1 < len(characters) else ""
-                likely = gap >= SPACE_GAP and hint > SPACE_HINT and not _solid(text, after, following)
-                if likely or gap >= WIDE_GAP:
+                wide = gap >= SPACE_GAP and not _solid(text, after, following)
+                if (hint > SPACE_HINT and (wide or _mixed(before, after))) or gap >= WIDE_GAP:
                     text += " "
             text += after
         return " ".join(text.split())
@@ -103,6 +107,11 @@ def _solid(text: str, after: str, following: str) -> bool:
     if after in ".,:":
         return before.isdigit() and following.isdigit()
     return before in ".,:" and after.isdigit() and text[-2:-1].isdigit()
+
+
+def _mixed(before: str, after: str) -> bool:
+    """Whether an ideograph and a letter or figure of another script meet."""
+    return before[-1].isalnum() and after[0].isalnum() and _is_ideograph(before) != _is_ideograph(after)
 
 
 def _is_ideograph(character: str) -> bool:
