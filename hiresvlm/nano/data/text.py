@@ -1,0 +1,395 @@
+"""Random English text of the kinds that stand on documents."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect
+from itertools import accumulate
+
+from hiresvlm.nano.data import words as w
+
+CURRENCIES = ("$", "$", "€", "£", "RM ", "USD ", "EUR ", "RM", "¥", "S$", "CHF ", "Rs. ")
+
+
+def _natural(words: list[str]) -> list[float]:
+    """Cumulative weights of Zipf's law for words in order of frequency, flattened so that rare ones occur."""
+    return list(accumulate(1 / (rank + 10) ** 0.6 for rank in range(len(words))))
+
+
+_WEIGHTS = {id(words): _natural(words) for words in (w.NOUNS, w.VERBS, w.PAST, w.ADJECTIVES, w.ADVERBS)}
+
+
+class Writer:
+    """Words, values and lines, from one random stream."""
+
+    def __init__(self, rng: random.Random) -> None:
+        """Draw everything from `rng`."""
+        self.rng = rng
+
+    def _natural(self, words: list[str]) -> str:
+        weights = _WEIGHTS[id(words)]
+        return words[bisect(weights, self.rng.random() * weights[-1])]
+
+    def chance(self, share: float) -> bool:
+        """True in this share of calls."""
+        return self.rng.random() < share
+
+    def digits(self, count: int) -> str:
+        """`count` random digits."""
+        return "".join(self.rng.choices("0123456789", k=count))
+
+    def letters(self, count: int) -> str:
+        """`count` random capital letters."""
+        return "".join(self.rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=count))
+
+    def made_up(self) -> str:
+        """A word that can be spoken but is not in the lists."""
+        return "".join(
+            self.rng.choice(part) for _ in range(self.rng.choice((1, 2, 2, 3))) for part in w.SYLLABLES
+        )
+
+    def rare(self) -> str:
+        """A word of the system's word list, or a made-up one."""
+        rare = w.rare_words()
+        return self.rng.choice(rare) if rare and self.chance(0.75) else self.made_up()
+
+    def word(self) -> str:
+        """A content word."""
+        if self.chance(0.2):
+            return self.rare()
+        return self._natural(self.rng.choice((w.NOUNS, w.NOUNS, w.VERBS, w.ADJECTIVES, w.PAST)))
+
+    def noun_phrase(self) -> list[str]:
+        """A few words around a noun."""
+        words = [self.rng.choice(w.DETERMINERS)] if self.chance(0.7) else []
+        if self.chance(0.4):
+            words.append(self._natural(w.ADJECTIVES) if self.chance(0.85) else self.rare())
+        words.append(self._natural(w.NOUNS) if self.chance(0.85) else self.rare())
+        if self.chance(0.2):
+            words.append(self._natural(w.NOUNS))
+        if self.chance(0.12):
+            words.append(self.value())
+        return words
+
+    def clause(self) -> list[str]:
+        """Subject, verb, and what follows."""
+        subject = [self.rng.choice(w.PRONOUNS)] if self.chance(0.3) else self.noun_phrase()
+        form = self.rng.random()
+        if form < 0.4:
+            verb = [self.rng.choice(w.AUXILIARIES), self._natural(w.PAST)]
+        elif form < 0.6:
+            verb = [self.rng.choice(("will", "can", "may", "must", "should", "to")), self._natural(w.VERBS)]
+        elif form < 0.8:
+            verb = [self._natural(w.VERBS)]
+        else:
+            verb = [self.rng.choice(w.AUXILIARIES), self._natural(w.ADJECTIVES)]
+        if self.chance(0.2):
+            verb.insert(self.rng.randrange(len(verb) + 1), self._natural(w.ADVERBS))
+        words = subject + verb
+        if self.chance(0.5):
+            words += self.noun_phrase()
+        for _ in range(self.rng.choice((0, 1, 1, 2))):
+            words += [self.rng.choice(w.PREPOSITIONS), *self.noun_phrase()]
+        return words
+
+    def sentence(self) -> str:
+        """One sentence with its punctuation."""
+        words = self.clause()
+        if self.chance(0.35):
+            words[-1] += "," if self.chance(0.7) else ";"
+            words += [self.rng.choice(w.CONJUNCTIONS), *self.clause()]
+        if self.chance(0.08):
+            at = self.rng.randrange(len(words))
+            open_, close = self.rng.choice(("()", "()", '""', "“”", "‘’", "''"))
+            words[at] = f"{open_}{words[at]}{close}"
+        if self.chance(0.04):
+            words.insert(self.rng.randrange(1, len(words)), self.rng.choice("–—-&/"))
+        text = " ".join(words)
+        return text[:1].upper() + text[1:] + self.rng.choice("......?!:.")
+
+    def prose(self, length: int) -> str:
+        """Sentences of about `length` characters in all, sometimes plain or odd words instead."""
+        style = self.rng.random()
+        parts: list[str] = []
+        size = 0
+        while size < length:
+            if style < 0.7:
+                part = self.sentence()
+            elif style < 0.85:
+                part = self.word()
+            else:
+                part = self.rng.choice((self.rare, self.value, self.word))()
+                part = self.cased(part) if self.chance(0.3) else part
+            parts.append(part)
+            size += len(part) + 1
+        text = " ".join(parts)
+        return text.upper() if self.chance(0.04) else text
+
+    def cased(self, text: str) -> str:
+        """`text` in Title Case, CAPITALS or as it is."""
+        form = self.rng.random()
+        return text.title() if form < 0.4 else text.upper() if form < 0.7 else text
+
+    def number(self, most: int = 6) -> str:
+        """A whole number with or without thousands separators."""
+        digits = self.rng.randint(1, most)
+        value = self.rng.randrange(10 ** (digits - 1), 10**digits)
+        return f"{value:,}" if self.chance(0.5) else str(value)
+
+    def amount(self, currency: bool | None = None) -> str:
+        """An amount of money in one of many formats."""
+        value = self.rng.randrange(1, 10 ** self.rng.choice((3, 4, 4, 5, 5, 6, 7))) / 100
+        form = self.rng.random()
+        if form < 0.6:
+            text = f"{value:,.2f}"
+        elif form < 0.8:
+            text = f"{value:.2f}"
+        elif form < 0.92:
+            text = f"{value:,.2f}".translate(str.maketrans(",.", ".,"))
+        else:
+            text = f"{value:,.0f}"
+        if currency is None:
+            currency = self.chance(0.5)
+        if currency:
+            sign = self.rng.choice(CURRENCIES)
+            text = f"{text} {sign.strip()}" if self.chance(0.15) else sign + text
+        return f"-{text}" if self.chance(0.04) else text
+
+    def date(self) -> str:
+        """A date in one of many formats."""
+        rng = self.rng
+        year, month, day = rng.randint(1985, 2031), rng.randint(1, 12), rng.randint(1, 28)
+        name = w.MONTHS[month - 1]
+        return rng.choice(
+            (
+                f"{day:02}/{month:02}/{year}",
+                f"{month:02}/{day:02}/{year % 100:02}",
+                f"{year}-{month:02}-{day:02}",
+                f"{day}.{month}.{year}",
+                f"{day:02}.{month:02}.{year}",
+                f"{day:02}-{month:02}-{year}",
+                f"{day} {name} {year}",
+                f"{name} {day}, {year}",
+                f"{day:02}-{name[:3]}-{year}",
+                f"{name[:3]} {day}, {year}",
+                f"{day} {name[:3]} {year % 100:02}",
+                f"{rng.choice(w.DAYS)}, {day} {name}",
+            )
+        )
+
+    def time(self) -> str:
+        """A time of day."""
+        hour, minute, second = self.rng.randrange(24), self.rng.randrange(60), self.rng.randrange(60)
+        half = "AM" if hour < 12 else "PM"
+        forms = (
+            f"{hour:02}:{minute:02}",
+            f"{hour:02}:{minute:02}:{second:02}",
+            f"{hour % 12 or 12}:{minute:02} {half}",
+        )
+        return self.rng.choice(forms)
+
+    def code(self) -> str:
+        """A number or code as on invoices, parts and bookings."""
+        rng = self.rng
+        return rng.choice(
+            (
+                lambda: f"{self.letters(rng.randint(1, 4))}-{self.digits(rng.randint(3, 7))}",
+                lambda: f"{self.letters(rng.randint(1, 3))}{self.digits(rng.randint(3, 9))}",
+                lambda: f"INV-{rng.randint(2010, 2030)}-{self.digits(4)}",
+                lambda: f"#{self.digits(rng.randint(4, 9))}",
+                lambda: self.digits(rng.randint(5, 13)),
+                lambda: f"{self.digits(3)}-{self.digits(rng.randint(4, 7))}",
+                lambda: f"{self.letters(2)}{self.digits(2)}{self.letters(2)}{self.digits(3)}",
+                lambda: f"{self.letters(1)}{self.digits(3)}/{self.digits(2)}-{self.letters(1)}",
+                lambda: "".join(rng.choices("0123456789ABCDEFGHJKLMNPQRSTUVWXYZ", k=rng.randint(5, 12))),
+                lambda: "".join(rng.choices("0123456789abcdef", k=rng.randint(6, 12))),
+            )
+        )()
+
+    def person(self) -> str:
+        """A person's name."""
+        first, last = self.rng.choice(w.FIRST_NAMES), self.rng.choice(w.LAST_NAMES)
+        forms = (
+            f"{first} {last}",
+            f"{first} {last}",
+            f"{first[0]}. {last}",
+            f"{last}, {first}",
+            f"Ms {last}",
+            f"Mr. {last}",
+        )
+        return self.rng.choice(forms)
+
+    def company(self) -> str:
+        """A company's name."""
+        first = self.rng.choice(
+            (self.rng.choice(w.COMPANY_WORDS), self.rng.choice(w.LAST_NAMES), self.made_up().title())
+        )
+        middle = [self.rng.choice(w.COMPANY_WORDS)] if self.chance(0.3) else []
+        return " ".join([first, *middle, self.rng.choice(w.COMPANY_KINDS)])
+
+    def email(self) -> str:
+        """An address for e-mail."""
+        name = self.rng.choice(
+            (self.rng.choice(w.FIRST_NAMES).lower(), self.made_up(), "info", "sales", "office")
+        )
+        host = self.rng.choice((self.made_up(), self.rng.choice(w.COMPANY_WORDS).lower(), "example"))
+        name += self.rng.choice(
+            ("", "", f".{self.rng.choice(w.LAST_NAMES).lower()}", self.digits(2), "_" + self.made_up())
+        )
+        return f"{name}@{host}.{self.rng.choice('com com org net de co.uk com.my io cn'.split())}"
+
+    def url(self) -> str:
+        """A web address."""
+        path = self.rng.choice(
+            ("", "", f"/{self.word()}", f"/{self.word()}/{self.digits(3)}", f"/?id={self.digits(4)}")
+        )
+        return (
+            self.rng.choice(("www.", "https://", "http://www.", ""))
+            + f"{self.made_up()}{self.rng.choice(('.com', '.org', '.net'))}{path}"
+        )
+
+    def phone(self) -> str:
+        """A phone number."""
+        d = self.digits
+        forms = (
+            f"+{d(2)} {d(3)} {d(3)} {d(4)}",
+            f"({d(3)}) {d(3)}-{d(4)}",
+            f"{d(3)}-{d(3)}-{d(4)}",
+            f"0{d(2)}-{d(7)}",
+            f"+{d(1)}-{d(3)}-{d(3)}-{d(4)}",
+            f"0{d(3)} {d(6)}",
+            d(11),
+        )
+        return self.rng.choice(forms)
+
+    def street(self) -> str:
+        """A house number and street."""
+        street = f"{self.rng.choice(w.STREETS)} {self.rng.choice(w.STREET_KINDS)}"
+        number = self.rng.randint(1, 999)
+        return self.rng.choice(
+            (
+                f"{number} {street}",
+                f"{number} {street}",
+                f"No. {number}, {street}",
+                f"{number}-{self.rng.randint(1, 30)}, Jalan {self.made_up().title()}",
+            )
+        )
+
+    def town(self) -> str:
+        """A town with its postcode or state."""
+        city = self.rng.choice(w.CITIES)
+        return self.rng.choice(
+            (
+                f"{self.digits(5)} {city}",
+                f"{city}, {self.letters(2)} {self.digits(5)}",
+                f"{city} {self.letters(2)}{self.digits(1)} {self.digits(1)}{self.letters(2)}",
+                city,
+            )
+        )
+
+    def address(self) -> str:
+        """Street and town on one line."""
+        return f"{self.street()}, {self.town()}"
+
+    def percent(self) -> str:
+        """A percentage."""
+        return self.rng.choice(
+            (
+                f"{self.rng.randint(0, 100)}%",
+                f"{self.rng.randrange(1000) / 10:.1f}%",
+                f"{self.rng.randrange(1000) / 10:.1f} %",
+            )
+        )
+
+    def quantity(self) -> str:
+        """A number with its unit."""
+        unit = self.rng.choice(w.UNITS)
+        number = self.rng.choice((str(self.rng.randint(1, 999)), f"{self.rng.randrange(1, 1000) / 10:.1f}"))
+        return f"{number} {unit}" if self.chance(0.6) else f"{number}{unit}"
+
+    def value(self) -> str:
+        """Any short value."""
+        kinds = (
+            self.amount,
+            self.amount,
+            self.number,
+            self.date,
+            self.code,
+            self.percent,
+            self.quantity,
+            self.time,
+        )
+        return self.rng.choice(kinds)()
+
+    def product(self) -> str:
+        """Something that is sold."""
+        text = self.rng.choice(w.PRODUCTS) if self.chance(0.65) else f"{self.word()} {self.word()}"
+        return self.rng.choice((text, text, text.title(), text.upper()))
+
+    def heading(self) -> str:
+        """A heading of a few words."""
+        text = " ".join(self.word() for _ in range(self.rng.randint(1, 4)))
+        text = self.rng.choice((text.title(), text.capitalize(), text.upper()))
+        return (
+            f"{self.rng.randint(1, 12)}{self.rng.choice(('.', '.', f'.{self.rng.randint(1, 9)}'))} {text}"
+            if self.chance(0.25)
+            else text
+        )
+
+    def label(self) -> str:
+        """A label as on a form."""
+        text = (
+            self.word()
+            if self.chance(0.6)
+            else f"{self.word()} {self.rng.choice(('No', 'no.', 'date', 'name', 'ID', '#'))}"
+        )
+        return self.rng.choice((text.capitalize(), text.title(), text.upper()))
+
+    def line(self, length: int) -> str:
+        """One line of about `length` characters of any kind."""
+        rng = self.rng
+        kind = rng.random()
+        if kind < 0.34:
+            text = self.prose(length + 8)
+            start = (
+                text.find(" ", rng.randrange(0, max(1, len(text) - length))) + 1 if self.chance(0.6) else 0
+            )
+            return text[start:]
+        if kind < 0.46:
+            return " ".join(
+                (self.rare() if self.chance(0.6) else self.word()) for _ in range(max(1, length // 7))
+            )
+        if kind < 0.58:
+            label = self.label() + rng.choice((": ", ": ", " ", " : ", ":"))
+            return (
+                label
+                + rng.choice((self.value, self.code, self.person, self.company, self.amount, self.date))()
+            )
+        if kind < 0.72:
+            parts = [self.value() for _ in range(max(1, length // 9))]
+            return " ".join(parts)
+        if kind < 0.8:
+            return f"{self.product()} {rng.choice((self.amount, self.number, self.quantity))()} {self.amount(False)}"
+        makers = (
+            self.company,
+            self.person,
+            self.address,
+            self.street,
+            self.town,
+            self.email,
+            self.url,
+            self.phone,
+            self.heading,
+        )
+        text = rng.choice(makers)()
+        while len(text) + 6 < length:
+            text += rng.choice((" ", ", ", " - ", " | ", " ")) + rng.choice((*makers, self.word, self.code))()
+        if self.chance(0.06):
+            text = (
+                "".join(
+                    rng.choices("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~£€¥§©®°±²½·•×…–—", k=rng.randint(1, 4))
+                )
+                + " "
+                + text
+            )
+        return self.cased(text) if self.chance(0.2) else text
