@@ -143,6 +143,7 @@ class Fonts:
         usable = [face for face in faces if face.coverage.issuperset(ASCII)]
         self.han: Sequence[Face] = [face for face in usable if face.han]
         self.latin: Sequence[Face] = [face for face in usable if not face.han] or self.han
+        self._named = {face.name: face for face in usable}
         if not self.latin:
             raise FontsMissing("no face with all of printable ASCII")
 
@@ -174,6 +175,15 @@ class Fonts:
                 hint="on Debian: apt-get install --no-install-recommends " + " ".join(PACKAGES),
             )
         return fonts
+
+    def bold(self, face: Face) -> Face:
+        """The bold face of the same family; the face itself where there is none."""
+        name = (
+            face.name.replace("-Regular", "-Bold")
+            if "-Regular" in face.name
+            else face.name.replace(".", "-Bold.")
+        )
+        return self._named.get(name, face)
 
     def choose(self, rng: random.Random, chinese: bool = False) -> Face:
         """A face at random."""

@@ -8,6 +8,8 @@ from itertools import accumulate
 
 from hiresvlm.nano.data import words as w
 
+DATE_FORMS = 12
+"""How many ways to write a date `Writer.dates` knows."""
 CURRENCIES = ("$", "$", "€", "£", "RM ", "USD ", "EUR ", "RM", "¥", "S$", "CHF ", "Rs. ")
 
 
@@ -155,27 +157,33 @@ class Writer:
             text = f"{text} {sign.strip()}" if self.chance(0.15) else sign + text
         return f"-{text}" if self.chance(0.04) else text
 
-    def date(self) -> str:
-        """A date in one of many formats."""
-        rng = self.rng
-        year, month, day = rng.randint(1985, 2031), rng.randint(1, 12), rng.randint(1, 28)
+    def dates(self, year: int, month: int, day: int) -> tuple[str, ...]:
+        """One date in all formats."""
         name = w.MONTHS[month - 1]
-        return rng.choice(
-            (
-                f"{day:02}/{month:02}/{year}",
-                f"{month:02}/{day:02}/{year % 100:02}",
-                f"{year}-{month:02}-{day:02}",
-                f"{day}.{month}.{year}",
-                f"{day:02}.{month:02}.{year}",
-                f"{day:02}-{month:02}-{year}",
-                f"{day} {name} {year}",
-                f"{name} {day}, {year}",
-                f"{day:02}-{name[:3]}-{year}",
-                f"{name[:3]} {day}, {year}",
-                f"{day} {name[:3]} {year % 100:02}",
-                f"{rng.choice(w.DAYS)}, {day} {name}",
-            )
+        return (
+            f"{day:02}/{month:02}/{year}",
+            f"{month:02}/{day:02}/{year % 100:02}",
+            f"{year}-{month:02}-{day:02}",
+            f"{day}.{month}.{year}",
+            f"{day:02}.{month:02}.{year}",
+            f"{day:02}-{month:02}-{year}",
+            f"{day} {name} {year}",
+            f"{name} {day}, {year}",
+            f"{day:02}-{name[:3]}-{year}",
+            f"{name[:3]} {day}, {year}",
+            f"{day} {name[:3]} {year % 100:02}",
+            f"{self.rng.choice(w.DAYS)}, {day} {name}",
         )
+
+    def date(self, form: int | None = None) -> str:
+        """A date in one of many formats, or in that with the number `form`."""
+        rng = self.rng
+        forms = self.dates(rng.randint(1985, 2031), rng.randint(1, 12), rng.randint(1, 28))
+        return rng.choice(forms) if form is None else forms[form]
+
+    def city(self) -> str:
+        """The name of a city."""
+        return self.rng.choice(w.CITIES)
 
     def time(self) -> str:
         """A time of day."""
