@@ -157,7 +157,7 @@ seller; company; 销售方; 销售方
 company; company; 公司|公司名称; 公司|公司名称
 customer_name; company; 客户名称; 客户名称
 payee_firm; company; 收款单位|供应商; 收款单位|供应商
-bank; company; 开户行; 开户行
+bank; bank; 开户行; 开户行
 name; person; 姓名; 姓名
 contact; person; 联系人; 联系人
 payee; person; 收款人; 收款人

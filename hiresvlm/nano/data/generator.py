@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from hiresvlm.nano.data.documents import document_tile, receipt_tile, screen_tile, table_tile
 from hiresvlm.nano.data.fonts import Fonts
-from hiresvlm.nano.data.forms import form, tiles
+from hiresvlm.nano.data.forms import form
 from hiresvlm.nano.data.lines import few, line, paragraph
+from hiresvlm.nano.data.several import tiles
 from hiresvlm.nano.data.studio import PATCH, Studio
 from hiresvlm.nano.data.tile import Sample, Tile
+from hiresvlm.nano.data.words import rare_words
 
 KINDS: Final[dict[str, Callable[[Studio], Tile]]] = {
     "line": line,
@@ -40,9 +42,17 @@ class Generator:
         dirty: float = 0.55,
         strength: float = 1.0,
         max_chars: int = 640,
+        words: Sequence[str] | None = None,
     ) -> None:
+        """`words`: rare words; those of the system's list where nothing is given."""
         self.studio = Studio(
-            seed, fonts, chinese=chinese, dirty=dirty, strength=strength, max_chars=max_chars
+            seed,
+            fonts,
+            chinese=chinese,
+            dirty=dirty,
+            strength=strength,
+            max_chars=max_chars,
+            words=rare_words() if words is None else words,
         )
 
     def line(self) -> Tile:

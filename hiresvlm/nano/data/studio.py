@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hiresvlm.nano.data.alphabet import ALPHABET
@@ -41,18 +42,26 @@ class Studio:
     """Random choices from one stream, and the knobs that steer them.
 
     The knobs are shares between 0 and 1: `chinese` of lines and documents in Chinese, `dirty` of tiles that are
-    degraded, with `strength`; `max_chars` is the length after which no further line is drawn.
+    degraded, with `strength`; `max_chars` is the length after which no further line is drawn. `words` are rare words to use beside made-up ones.
     """
 
     def __init__(
-        self, seed: int, fonts: Fonts, *, chinese: float, dirty: float, strength: float, max_chars: int
+        self,
+        seed: int,
+        fonts: Fonts,
+        *,
+        chinese: float,
+        dirty: float,
+        strength: float,
+        max_chars: int,
+        words: Sequence[str],
     ) -> None:
         self.rng = random.Random(seed)
         self.fonts = fonts
         self.chinese = chinese if fonts.han else 0.0
         self.dirty, self.strength, self.max_chars = dirty, strength, max_chars
-        self.english = Writer(self.rng)
-        self.mandarin = ChineseWriter(self.rng)
+        self.english = Writer(self.rng, words)
+        self.mandarin = ChineseWriter(self.english)
 
     def chance(self, share: float) -> bool:
         """True in this share of calls."""

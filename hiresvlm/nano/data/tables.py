@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hiresvlm.nano.data import chinese as zh
 from hiresvlm.nano.data.page import ASCENT, DESCENT, Cell, Page
 from hiresvlm.nano.data.studio import Studio
-from hiresvlm.nano.data.text import DATE_FORMS
+from hiresvlm.nano.data.values import DATE_FORMS
 
+SIGNS = ("", "", "", "$", "€", "£", "RM")
 GAP = 0.7
 """The least space between two columns, in em."""
 
@@ -23,10 +24,10 @@ class Column:
     align: str = "l"
 
 
-def _money(studio: Studio) -> Callable[[], str]:
+def _money(studio: Studio, signs: Sequence[str]) -> Callable[[], str]:
     """Amounts in one format without currency, or with one sign."""
     decimals, comma = studio.rng.choice((2, 2, 2, 0)), studio.chance(0.6)
-    sign = studio.rng.choice(("", "", "", "$", "€", "£", "¥"))
+    sign = studio.rng.choice(signs)
     top = 10 ** studio.rng.choice((3, 4, 5, 6))
 
     def make() -> str:
@@ -42,8 +43,8 @@ def english_columns(studio: Studio, rows: int) -> list[Column]:
     form = rng.randrange(DATE_FORMS)
     makers: list[tuple[str, Callable[[], str], str]] = [
         ("Qty|Quantity|Units|Pcs|No", lambda: str(rng.randint(1, rng.choice((9, 99, 999)))), "r"),
-        ("Price|Unit Price|Rate|Cost", _money(studio), "r"),
-        ("Amount|Total|Value|Net|Sum", _money(studio), "r"),
+        ("Price|Unit Price|Rate|Cost", _money(studio, SIGNS), "r"),
+        ("Amount|Total|Value|Net|Sum", _money(studio, SIGNS), "r"),
         ("Date|Due|Shipped|Posted", lambda: write.date(form), "l"),
         ("Ref|Code|SKU|Order No|ID|Part", write.code, "l"),
         ("Name|Contact|Customer|Employee", write.person, "l"),
@@ -71,7 +72,7 @@ def english_columns(studio: Studio, rows: int) -> list[Column]:
 def chinese_columns(studio: Studio, rows: int) -> list[Column]:
     """The columns of a Chinese invoice or list."""
     rng, write = studio.rng, studio.mandarin
-    money, cents = _money(studio), _money(studio)
+    money, cents = (_money(studio, ("", "", "¥")) for _ in range(2))
     makers: list[tuple[str, Callable[[], str], str]] = [
         ("规格型号|规格|型号", lambda: write.english.letters(1) + write.english.digits(3), "l"),
         ("单位", lambda: rng.choice(zh.OTHER_LABELS["单位"]), "l"),
