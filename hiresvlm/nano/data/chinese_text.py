@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 from hiresvlm.nano.data import chinese as zh
 from hiresvlm.nano.data.text import Writer
 
@@ -11,10 +9,9 @@ from hiresvlm.nano.data.text import Writer
 class ChineseWriter:
     """Chinese values and lines; figures and codes come from the English `Writer`."""
 
-    def __init__(self, rng: random.Random) -> None:
-        """Draw everything from `rng`."""
-        self.rng = rng
-        self.english = Writer(rng)
+    def __init__(self, english: Writer) -> None:
+        """Draw everything from the random stream of `english`."""
+        self.rng, self.english = english.rng, english
 
     def amount(self) -> str:
         """An amount in yuan."""
@@ -54,7 +51,11 @@ class ChineseWriter:
             return city + rng.choice(zh.FIRM_WORDS) + rng.choice(zh.FIRM_TRADES) + rng.choice(zh.FIRM_KINDS)
         if kind < 0.9:
             return rng.choice(zh.FIRM_WORDS) + rng.choice(zh.SHOPS)
-        return rng.choice(zh.BANKS) + rng.choice(zh.CITIES) + "分行"
+        return self.bank()
+
+    def bank(self) -> str:
+        """A branch of a bank."""
+        return self.rng.choice(zh.BANKS) + self.rng.choice(zh.CITIES) + "分行"
 
     def address(self) -> str:
         """A street address."""

@@ -54,8 +54,9 @@ def noise(pixels: Pixels, rng: random.Random, strength: float) -> Pixels:
     """Gaussian noise with a deviation of up to 14 of 255."""
     height, width = pixels.shape[:2]
     bank = _noise_bank()
-    top, left = rng.randrange(bank.shape[0] - height + 1), rng.randrange(bank.shape[1] - width + 1)
-    grain = bank[top : top + height, left : left + width] * (1 + 13 * strength * rng.random())
+    rows = (rng.randrange(len(bank)) + np.arange(height)) % len(bank)
+    columns = (rng.randrange(len(bank)) + np.arange(width)) % len(bank)
+    grain = bank[rows][:, columns] * (1 + 13 * strength * rng.random())
     if pixels.ndim == 3:
         grain = grain[:, :, None]
     return np.clip(pixels + grain, 0, 255).astype(np.uint8)
@@ -80,9 +81,9 @@ def shade(pixels: Pixels, rng: random.Random, strength: float) -> Pixels:
     """Light that falls off to one side."""
     height, width = pixels.shape[:2]
     low = 1 - 0.35 * strength * rng.random()
-    across = np.linspace(*rng.choice(((low, 1), (1, low))), width, dtype=np.float32)[None, :]
-    down = np.linspace(*rng.choice(((low, 1), (1, low))), height, dtype=np.float32)[:, None]
-    light = np.maximum(across * down, 0.5)
+    across, down = (np.linspace(low, 1, length, dtype=np.float32) for length in (width, height))
+    across = across if rng.random() < 0.5 else across[::-1]
+    light = np.maximum(across[None, :] * (down if rng.random() < 0.5 else down[::-1])[:, None], 0.5)
     return (pixels * (light if pixels.ndim == 2 else light[:, :, None])).astype(np.uint8)
 
 

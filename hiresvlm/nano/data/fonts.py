@@ -18,6 +18,7 @@ from PIL import ImageFont
 
 from hiresvlm.errors import HiresvlmError
 from hiresvlm.nano.data.alphabet import ACCENTED, ASCII, CHINESE, CHINESE_PUNCTUATION, SIGNS
+from hiresvlm.nano.data.words import listed
 
 FOLDERS: Final = (
     Path("/usr/share/fonts"),
@@ -25,17 +26,16 @@ FOLDERS: Final = (
     Path.home() / ".local/share/fonts",
 )
 
-PACKAGES: Final = """fonts-dejavu-core fonts-dejavu-extra fonts-liberation2 fonts-freefont-ttf fonts-noto-core
+PACKAGES: Final = listed("""fonts-dejavu-core fonts-dejavu-extra fonts-liberation2 fonts-freefont-ttf fonts-noto-core
 fonts-noto-cjk fonts-roboto-unhinted fonts-open-sans fonts-lato fonts-urw-base35 fonts-croscore
 fonts-crosextra-carlito fonts-crosextra-caladea fonts-cantarell fonts-inconsolata fonts-hack fonts-firacode
 fonts-wqy-zenhei fonts-wqy-microhei fonts-arphic-uming fonts-arphic-gbsn00lp fonts-droid-fallback fonts-cabin
 fonts-linuxlibertine fonts-sil-charis fonts-sil-andika fonts-ebgaramond fonts-jetbrains-mono fonts-inter
 fonts-courier-prime fonts-anonymous-pro fonts-clear-sans fonts-b612 fonts-ocr-b fonts-arkpandora fonts-play
-fonts-vollkorn""".split()
+fonts-vollkorn""")
 """Debian packages with the faces below."""
 
-LATIN: Final = (
-    """DejaVuSans.ttf DejaVuSans-Bold.ttf DejaVuSansCondensed.ttf DejaVuSansMono.ttf DejaVuSerif.ttf
+LATIN: Final = listed("""DejaVuSans.ttf DejaVuSans-Bold.ttf DejaVuSansCondensed.ttf DejaVuSansMono.ttf DejaVuSerif.ttf
 DejaVuSans-Oblique.ttf LiberationSans-Regular.ttf LiberationSans-Bold.ttf LiberationSans-Italic.ttf
 LiberationSerif-Regular.ttf LiberationSerif-Bold.ttf LiberationSerif-Italic.ttf LiberationMono-Regular.ttf
 LiberationMono-Bold.ttf FreeSans.ttf FreeSerif.ttf FreeSansBold.ttf FreeMonoBold.ttf NotoSans-Regular.ttf
@@ -47,15 +47,15 @@ NimbusRoman-Italic.otf NimbusMonoPS-Regular.otf NimbusMonoPS-Bold.otf C059-Roman
 URWBookman-Light.otf URWGothic-Book.otf Arimo-Regular.ttf Tinos-Regular.ttf Cousine-Regular.ttf Caladea-Regular.ttf
 Caladea-Bold.ttf Cantarell-Regular.otf Inconsolata.otf Hack-Regular.ttf FiraCode-Regular.ttf LinLibertine_R.otf
 LinBiolinum_R.otf Andika-Regular.ttf EBGaramond12-Regular.otf Inter-Regular.otf Inter-SemiBold.otf
-Aerial.ttf Veranda.ttf Tymes.ttf OCRB.otf Play-Regular.ttf""".split()
-    + [
-        "Courier Prime.otf",
-        "Anonymous Pro.ttf",
-    ]
+Aerial.ttf Veranda.ttf Tymes.ttf OCRB.otf Play-Regular.ttf""") + [
+    "Courier Prime.otf",
+    "Anonymous Pro.ttf",
+]
+HAN: Final = listed(
+    "NotoSansCJK-Regular.ttc NotoSansCJK-Bold.ttc wqy-microhei.ttc DroidSansFallbackFull.ttf uming.ttc gbsn00lp.ttf"
 )
-HAN: Final = "NotoSansCJK-Regular.ttc NotoSansCJK-Bold.ttc wqy-microhei.ttc DroidSansFallbackFull.ttf uming.ttc gbsn00lp.ttf".split()
-HELD_OUT: Final = """Carlito-Regular.ttf ClearSans-Regular.ttf CharisSIL-Regular.ttf JetBrainsMono-Regular.ttf
-Vollkorn-Regular.ttf B612-Regular.otf Cabin-Regular.otf Carlito-Bold.ttf wqy-zenhei.ttc""".split()
+HELD_OUT: Final = listed("""Carlito-Regular.ttf ClearSans-Regular.ttf CharisSIL-Regular.ttf JetBrainsMono-Regular.ttf
+Vollkorn-Regular.ttf B612-Regular.otf Cabin-Regular.otf Carlito-Bold.ttf wqy-zenhei.ttc""")
 INDEX: Final = {"NotoSansCJK-Regular.ttc": 2, "NotoSansCJK-Bold.ttc": 2}
 """The face inside a collection where it is not the first: Simplified Chinese."""
 
@@ -143,6 +143,7 @@ class Fonts:
         usable = [face for face in faces if face.coverage.issuperset(ASCII)]
         self.han: Sequence[Face] = [face for face in usable if face.han]
         self.latin: Sequence[Face] = [face for face in usable if not face.han] or self.han
+        self._named = {face.name: face for face in usable}
         if not self.latin:
             raise FontsMissing("no face with all of printable ASCII")
 
@@ -174,6 +175,15 @@ class Fonts:
                 hint="on Debian: apt-get install --no-install-recommends " + " ".join(PACKAGES),
             )
         return fonts
+
+    def bold(self, face: Face) -> Face:
+        """The bold face of the same family; the face itself where there is none."""
+        name = (
+            face.name.replace("-Regular", "-Bold")
+            if "-Regular" in face.name
+            else face.name.replace(".", "-Bold.")
+        )
+        return self._named.get(name, face)
 
     def choose(self, rng: random.Random, chinese: bool = False) -> Face:
         """A face at random."""
