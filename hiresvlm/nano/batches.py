@@ -14,15 +14,15 @@ from hiresvlm.nano.tokens import SPECIAL_TOKENS, Vocabulary
 IGNORED = -100
 """A label that no loss counts."""
 GLYPHS_PER_PATCH = 4
-"""Characters whose centre may lie in one 14 x 14 patch: narrow letters of the smallest font that is trained."""
+"""Characters whose centre may lie in one 14 x 14 patch: narrow letters of the smallest font."""
 MEAN = STD = 0.5
 
 
 def patchify(pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Normalised patches of one image in the order of Qwen's processor.
 
-    (H, W) or (H, W, 3) to (H/14 * W/14, 3 * 14 * 14): blocks of 2 x 2 patches follow each other row by row, the four
-    of a block lie side by side, since the merger joins four neighbours in memory.
+    (H, W) or (H, W, 3) to (H/14 * W/14, 3 * 14 * 14): blocks of 2 x 2 patches follow each other row by row,
+    the four of a block lie side by side, since the merger joins four neighbours in memory.
     """
     if pixels.ndim == 2:
         pixels = np.repeat(pixels[..., None], 3, axis=2)
@@ -46,7 +46,9 @@ def glyph_labels(tile: Tile, vocabulary: Vocabulary) -> NDArray[np.int64]:
     ids = np.array(vocabulary.encode(tile.text.replace("\n", "")), np.int64) - len(SPECIAL_TOKENS) + 1
     column = np.clip(centres[:, 0] // PATCH, 0, columns * MERGE - 1).astype(np.int64)
     row = np.clip(centres[:, 1] // PATCH, 0, rows * MERGE - 1).astype(np.int64)
-    patch = ((row // MERGE) * columns + column // MERGE) * MERGE * MERGE + (row % MERGE) * MERGE + column % MERGE
+    patch = (
+        ((row // MERGE) * columns + column // MERGE) * MERGE * MERGE + (row % MERGE) * MERGE + column % MERGE
+    )
     order = np.lexsort((centres[:, 0], patch))
     patch, ids = patch[order], ids[order]
     first = np.r_[True, patch[1:] != patch[:-1]]
@@ -83,14 +85,17 @@ class TowerBatch:
 
 @dataclass(frozen=True)
 class ChatBatch:
-    """Prompts with answers, padded on the right, for the second stage."""
+    """Prompts with answers, padded on the right, for the second stage; all (B, L) but the images.
+
+    `labels`: the token that FOLLOWS each position, `IGNORED` outside the answer. `reads`: the column of the
+    visual token that the character AT each position was read from, -1 where there is none.
+    """
 
     tower: TowerBatch
-    ids: torch.Tensor  # (B, L)
-    mask: torch.Tensor  # (B, L)
-    labels: torch.Tensor  # (B, L): the token that FOLLOWS this position, IGNORED outside the answer
-    reads: torch.Tensor  # (B, L): the column of the visual token that the character AT this position was read from, or -1
-    prompt_lengths: tuple[int, ...]
+    ids: torch.Tensor
+    mask: torch.Tensor
+    labels: torch.Tensor
+    reads: torch.Tensor
 
 
 def tower_batch(tiles: Sequence[Tile], vocabulary: Vocabulary) -> TowerBatch:
@@ -105,7 +110,7 @@ def tower_batch(tiles: Sequence[Tile], vocabulary: Vocabulary) -> TowerBatch:
 def chat_batch(samples: Sequence[Sample], vocabulary: Vocabulary) -> ChatBatch:
     """Pack samples; those of one batch should be of like length, the padding is computed too."""
     image_pad, end = vocabulary.ids["<|image_pad|>"], vocabulary.ids["<|im_end|>"]
-    rows: list[tuple[list[int], list[int], list[int], int]] = []
+    rows: list[tuple[list[int], list[int], list[int]]] = []
     for sample in samples:
         shapes = [(tile.pixels.shape[0] // FACTOR, tile.pixels.shape[1] // FACTOR) for tile in sample.tiles]
         prompt = vocabulary.prompt([h * w for h, w in shapes], sample.question)
@@ -113,7 +118,7 @@ def chat_batch(samples: Sequence[Sample], vocabulary: Vocabulary) -> ChatBatch:
         columns = [n for n, token in enumerate(prompt) if token == image_pad]
         reads = [columns[cell] if cell >= 0 else -1 for cell in cells(sample.where, shapes)]
         labels = [*[IGNORED] * (len(prompt) - 1), *answer]
-        rows.append((prompt + answer[:-1], labels, [*[-1] * len(prompt), *reads], len(prompt)))
+        rows.append((prompt + answer[:-1], labels, [*[-1] * len(prompt), *reads]))
     length = max(len(ids) for ids, *_ in rows)
 
     def padded(values: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
@@ -125,5 +130,4 @@ def chat_batch(samples: Sequence[Sample], vocabulary: Vocabulary) -> ChatBatch:
         padded([[1] * len(row[0]) for row in rows], 0),
         padded([row[1] for row in rows], IGNORED),
         padded([row[2] for row in rows], -1),
-        tuple(row[3] for row in rows),
     )

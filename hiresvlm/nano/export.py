@@ -1,4 +1,4 @@
-"""From a checkpoint to a standard model folder that `AutoProcessor` and `AutoModelForImageTextToText` load."""
+"""From a checkpoint to a standard model folder, as `AutoModelForImageTextToText` loads it."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def tokenizer(vocabulary: Vocabulary) -> PreTrainedTokenizerFast:
     plain = Tokenizer(models.WordLevel(vocabulary.ids, unk_token=UNKNOWN))
     plain.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
     plain.decoder = decoders.Fuse()
-    fast = PreTrainedTokenizerFast(
+    fast: PreTrainedTokenizerFast = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=plain,
         unk_token=UNKNOWN,
         eos_token="<|im_end|>",
@@ -35,7 +35,7 @@ def tokenizer(vocabulary: Vocabulary) -> PreTrainedTokenizerFast:
 
 
 def export(model: Qwen2_5_VLForConditionalGeneration, vocabulary: Vocabulary, folder: Path) -> None:
-    """Write the folder: float16 weights (the head is the embedding and is not stored twice), configs, tokenizer."""
+    """Write weights in float16 (the head is the embedding and is stored once), configs and tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
     tokenizer(vocabulary).save_pretrained(folder)
     model.config.dtype = torch.float16

@@ -1,10 +1,13 @@
-"""The losses of both stages. Next-token loss alone has to discover from the text where each character stands; the
-renderer knows it, and two auxiliary losses that exist during training only say it:
+"""The losses of both stages.
 
-- glyph loss: each 14-px patch names the characters centred in it. A dense form of the CTC pretraining of a text
-  recogniser: no alignment to be found, and it works on whole tiles, not on single lines only.
-- guided attention (Tachibana et al. 2017, arXiv 1710.08969, for speech): one head of one layer looks at the visual
-  token that the last character was read from, one head of the next layer at the one that holds the next character.
+Next-token loss alone has to discover from the text where each character stands. The renderer knows it, and
+two auxiliary losses, which exist during training only, say it:
+
+- glyph loss: each 14-px patch names the characters centred in it. A dense form of the CTC pretraining of a
+  text recogniser: no alignment to be found, and it works on whole tiles, not on single lines only.
+- guided attention (Tachibana et al. 2017, arXiv 1710.08969, for speech): one head of one layer looks at the
+  visual token that the last character was read from, one head of the next layer at the one that holds the
+  next character.
 """
 
 from collections.abc import Iterator
@@ -31,11 +34,17 @@ EMPTY_SHARE = 16
 _recorded: dict[int, tuple[torch.Tensor, torch.Tensor, float]] = {}
 
 
-def _guided(module: nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Any, **kwargs: Any) -> Any:
+def _guided(
+    module: nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Any, **kwargs: Any
+) -> Any:
     """SDPA that remembers queries and keys of the guided head."""
     layer = getattr(module, "layer_idx", None)
     if layer in (LAST_READ_LAYER, NEXT_READ_LAYER) and module.training:
-        _recorded[layer] = (query[:, GUIDED_HEAD], key[:, 0], kwargs.get("scaling") or query.shape[-1] ** -0.5)
+        _recorded[layer] = (
+            query[:, GUIDED_HEAD],
+            key[:, 0],
+            kwargs.get("scaling") or query.shape[-1] ** -0.5,
+        )
     return sdpa_attention_forward(module, query, key, value, mask, **kwargs)
 
 
@@ -68,11 +77,12 @@ class GlyphHead(nn.Module):
         """(n, width) of n patches and the place 0..3 asked of each, to logits (n, characters + 1)."""
         slots = self.slots(self.norm(hidden)).unflatten(-1, (GLYPHS_PER_PATCH, -1))
         chosen = slots.gather(1, place[:, None, None].expand(-1, 1, slots.shape[-1]))[:, 0]
-        return self.out(functional.gelu(chosen))
+        named: torch.Tensor = self.out(functional.gelu(chosen))
+        return named
 
 
 def see(model: Qwen2_5_VLForConditionalGeneration, batch: TowerBatch) -> tuple[torch.Tensor, torch.Tensor]:
-    """The tower's output before its merger in the order of the patches, and after it (one row a visual token)."""
+    """The tower's output before its merger, in the order of the patches, and after it."""
     visual = model.model.visual
     output = visual(batch.patches, grid_thw=batch.grid, return_dict=True)
     hidden = output.last_hidden_state.unflatten(0, (-1, MERGE * MERGE))
@@ -90,11 +100,13 @@ def window_order(model: Qwen2_5_VLForConditionalGeneration, grid: torch.Tensor) 
     return index
 
 
-def glyph_loss(head: GlyphHead, hidden: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def glyph_loss(
+    head: GlyphHead, hidden: torch.Tensor, labels: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Cross-entropy of the characters in patches, and the share of characters named rightly.
 
-    Asked are every character, the first free place of each patch that has one, and one in `EMPTY_SHARE` of the
-    first places of empty patches: the rest is "nothing", and would be most of the work.
+    Asked are every character, the first free place of each patch that has one, and one in `EMPTY_SHARE` of
+    the empty patches: the rest is "nothing" too, and would be most of the work.
     """
     present = labels > 0
     count = present.sum(1)
@@ -141,12 +153,14 @@ def chat_losses(
     }
     if _recorded:
         following = torch.cat([batch.reads[:, 1:], torch.full_like(batch.reads[:, :1], -1)], 1)
-        losses["guide"] = _attention_loss(LAST_READ_LAYER, batch.reads) + _attention_loss(NEXT_READ_LAYER, following)
+        losses["guide"] = _attention_loss(LAST_READ_LAYER, batch.reads) + _attention_loss(
+            NEXT_READ_LAYER, following
+        )
     return losses
 
 
 def _attention_loss(layer: int, aims: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of a head's attention against the column it should look at; rows with -1 do not count."""
+    """Cross-entropy of a head's attention against the column it should look at; -1 does not count."""
     query, key, scaling = _recorded[layer]
     row, position = torch.nonzero(aims >= 0, as_tuple=True)
     scores = (query @ key.transpose(1, 2))[row, position] * scaling

@@ -2,26 +2,27 @@
 
 What differs from a production configuration, and why:
 - `temporal_patch_size` 1: there is no video, so half of the patch embedding would be a copy.
-- Windowed attention in blocks 0 and 2, full attention in 1 and 3: glyphs are local, and full attention over a
-  448 x 448 tile would cost half of the tower.
-- `rope_theta` 200: M-RoPE gives the width axis the lowest frequencies. With the usual 1e6 they turn by less than
-  0.001 radian over the 16 columns of a tile, so that neighbouring columns could hardly be told apart.
+- Windowed attention in blocks 0 and 2, full attention in 1 and 3: glyphs are local, and full attention over
+  a 448 x 448 tile would cost half of the tower.
+- `rope_theta` 200: M-RoPE gives the width axis the lowest frequencies. With the usual 1e6 they turn by less
+  than 0.003 radian over the 16 columns of a tile, so that neighbouring columns could hardly be told apart.
 """
 
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 
-from hiresvlm.nano.tokens import IMAGE_PAD, SPECIAL_TOKENS, VIDEO_PAD, VISION_END, VISION_START, Vocabulary
+from hiresvlm.nano.tokens import IMAGE_PAD, VIDEO_PAD, VISION_END, VISION_START, Vocabulary
 
 PATCH = 14
 MERGE = 2
 FACTOR = PATCH * MERGE
 """Pixels on a side of one visual token."""
 CHANNELS = 3
+VISION_WIDTH = 160
 MAX_POSITIONS = 4096
 
 
 def configuration(vocabulary: Vocabulary) -> Qwen2_5_VLConfig:
-    """The configuration for a vocabulary: about 4.5 million parameters, the embedding shared with the head."""
+    """The configuration for a vocabulary: about 5 million parameters, the embedding shared with the head."""
     end = vocabulary.ids["<|im_end|>"]
     pad = vocabulary.ids["<|endoftext|>"]
     return Qwen2_5_VLConfig(
@@ -42,7 +43,7 @@ def configuration(vocabulary: Vocabulary) -> Qwen2_5_VLConfig:
         },
         vision_config={
             "depth": 4,
-            "hidden_size": 160,
+            "hidden_size": VISION_WIDTH,
             "intermediate_size": 480,
             "num_heads": 5,
             "in_channels": CHANNELS,
@@ -63,5 +64,4 @@ def configuration(vocabulary: Vocabulary) -> Qwen2_5_VLConfig:
 
 def new_model(vocabulary: Vocabulary) -> Qwen2_5_VLForConditionalGeneration:
     """An untrained model in float32; the caller seeds torch."""
-    assert SPECIAL_TOKENS[0] == "<|endoftext|>", "the padding token has id 0"
-    return Qwen2_5_VLForConditionalGeneration(configuration(vocabulary)).float()
+    return Qwen2_5_VLForConditionalGeneration(configuration(vocabulary))

@@ -26,12 +26,15 @@ def read(model: Any, samples: Sequence[Sample], vocabulary: Vocabulary) -> list[
     for members in groups.values():
         for start in range(0, len(members), BATCH):
             part = members[start : start + BATCH]
-            for n, text in zip(part, _greedy(model, [samples[n] for n in part], [prompts[n] for n in part], vocabulary)):
+            texts = _greedy(model, [samples[n] for n in part], [prompts[n] for n in part], vocabulary)
+            for n, text in zip(part, texts, strict=True):
                 answers[n] = text
     return answers
 
 
-def _greedy(model: Any, samples: Sequence[Sample], prompts: list[list[int]], vocabulary: Vocabulary) -> list[str]:
+def _greedy(
+    model: Any, samples: Sequence[Sample], prompts: list[list[int]], vocabulary: Vocabulary
+) -> list[str]:
     ids = torch.tensor(prompts)
     tiles = [tile for sample in samples for tile in sample.tiles]
     patches = torch.cat([torch.from_numpy(patchify(tile.pixels)) for tile in tiles])
@@ -49,14 +52,12 @@ def _greedy(model: Any, samples: Sequence[Sample], prompts: list[list[int]], voc
             eos_token_id=vocabulary.ids["<|im_end|>"],
             pad_token_id=vocabulary.ids["<|endoftext|>"],
         )
-    texts = []
     end = vocabulary.ids["<|im_end|>"]
-    for row in output[:, ids.shape[1] :].tolist():
-        texts.append(vocabulary.decode(row[: row.index(end)] if end in row else row))
-    return texts
+    rows: list[list[int]] = output[:, ids.shape[1] :].tolist()
+    return [vocabulary.decode(row[: row.index(end)] if end in row else row) for row in rows]
 
 
 def character_errors(golds: Sequence[str], reads: Sequence[str]) -> float:
     """CER: edits / gold characters over all samples, white space collapsed."""
-    pairs = [(" ".join(g.split()), " ".join(r.split())) for g, r in zip(golds, reads)]
+    pairs = [(" ".join(g.split()), " ".join(r.split())) for g, r in zip(golds, reads, strict=True)]
     return sum(Levenshtein.distance(g, r) for g, r in pairs) / max(1, sum(len(g) for g, _ in pairs))

@@ -49,7 +49,7 @@ class _Batches(IterableDataset[TowerBatch | ChatBatch]):
         spent: dict[str, float] = defaultdict(float)
         while True:
             kind = self.mixture.draw(random, spent)
-            sample = draw(generator, kind)
+            sample = generator.sample(kind)
             visual = sum(visual_tokens(tile) for tile in sample.tiles)
             cost = visual * 4 if not self.answers else visual * 2 + len(sample.target) + 50
             spent[kind] += cost
@@ -67,15 +67,12 @@ class _Batches(IterableDataset[TowerBatch | ChatBatch]):
 
 def visual_tokens(tile: Tile) -> int:
     """One for 28 x 28 pixels."""
-    return (tile.pixels.shape[0] // FACTOR) * (tile.pixels.shape[1] // FACTOR)
-
-
-def draw(generator: Generator, kind: str) -> Sample:
-    """One sample of a kind: "form" and "tiles" have prompts of their own, the others are one tile to transcribe."""
-    return generator.sample(kind)
+    height, width = tile.pixels.shape[:2]
+    return int(height // FACTOR) * int(width // FACTOR)
 
 
 def batches(mixture: Mixture, *, seed: int, budget: int, answers: bool) -> Iterator[TowerBatch | ChatBatch]:
     """Endless batches; `answers`: with prompts and answers (second stage) or images alone (first stage)."""
-    loader = DataLoader(_Batches(mixture, seed, budget, answers), batch_size=None, num_workers=1, prefetch_factor=6)
+    samples = _Batches(mixture, seed, budget, answers)
+    loader = DataLoader(samples, batch_size=None, num_workers=1, prefetch_factor=6)
     yield from loader

@@ -65,20 +65,31 @@ class Vocabulary:
         ids = self.ids
         turn, end = ids["<|im_start|>"], ids["<|im_end|>"]
         images = [
-            token for count in tiles for token in (ids[VISION_START], *[ids[IMAGE_PAD]] * count, ids[VISION_END])
+            token
+            for count in tiles
+            for token in (ids[VISION_START], *[ids[IMAGE_PAD]] * count, ids[VISION_END])
         ]
         return [
             *(turn, *self.encode("system\n" + SYSTEM), end, *self.encode("\n")),
-            *(turn, *self.encode("user\n"), *images, *self.encode(question or TRANSCRIBE), end, *self.encode("\n")),
+            *(
+                turn,
+                *self.encode("user\n"),
+                *images,
+                *self.encode(question or TRANSCRIBE),
+                end,
+                *self.encode("\n"),
+            ),
             *(turn, *self.encode("assistant\n")),
         ]
+
 
 CHAT_TEMPLATE = (
     "{% if messages[0]['role'] != 'system' %}<|im_start|>system\n" + SYSTEM + "<|im_end|>\n{% endif %}"
     "{% for message in messages %}<|im_start|>{{ message['role'] }}\n"
     "{% if message['content'] is string %}{{ message['content'] }}{% else %}"
     "{% for part in message['content'] %}"
-    "{% if part['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% else %}{{ part['text'] }}{% endif %}"
+    "{% if part['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
+    "{% else %}{{ part['text'] }}{% endif %}"
     "{% endfor %}{% endif %}<|im_end|>\n"
     "{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
