@@ -14,7 +14,7 @@ Pixels = NDArray[np.uint8]
 
 @cache
 def _noise_bank() -> NDArray[np.float32]:
-    """Standard normal noise to cut pieces from: drawing it anew for each tile would cost more than the text."""
+    """Standard normal noise to cut pieces from: to draw it anew would cost more than the text."""
     return np.random.default_rng(0).standard_normal((1024, 1024)).astype(np.float32)
 
 
@@ -36,7 +36,7 @@ def tilt(
 
 def blur(pixels: Pixels, rng: random.Random, strength: float) -> Pixels:
     """Gaussian blur up to 0.9 pixels."""
-    return cv2.GaussianBlur(pixels, (0, 0), 0.3 + 0.6 * strength * rng.random()).astype(np.uint8)
+    return np.asarray(cv2.GaussianBlur(pixels, (0, 0), 0.3 + 0.6 * strength * rng.random()), np.uint8)
 
 
 def coarse(pixels: Pixels, rng: random.Random, strength: float) -> Pixels:
@@ -45,9 +45,8 @@ def coarse(pixels: Pixels, rng: random.Random, strength: float) -> Pixels:
     factor = 1 - 0.33 * strength * rng.random()
     small = (max(8, round(width * factor)), max(8, round(height * factor)))
     less = cv2.resize(pixels, small, interpolation=cv2.INTER_AREA)
-    return cv2.resize(
-        less, (width, height), interpolation=rng.choice((cv2.INTER_LINEAR, cv2.INTER_CUBIC))
-    ).astype(np.uint8)
+    back = rng.choice((cv2.INTER_LINEAR, cv2.INTER_CUBIC))
+    return np.asarray(cv2.resize(less, (width, height), interpolation=back), np.uint8)
 
 
 def noise(pixels: Pixels, rng: random.Random, strength: float) -> Pixels:
@@ -84,7 +83,8 @@ def shade(pixels: Pixels, rng: random.Random, strength: float) -> Pixels:
     across, down = (np.linspace(low, 1, length, dtype=np.float32) for length in (width, height))
     across = across if rng.random() < 0.5 else across[::-1]
     light = np.maximum(across[None, :] * (down if rng.random() < 0.5 else down[::-1])[:, None], 0.5)
-    return (pixels * (light if pixels.ndim == 2 else light[:, :, None])).astype(np.uint8)
+    shaded: Pixels = (pixels * (light if pixels.ndim == 2 else light[:, :, None])).astype(np.uint8)
+    return shaded
 
 
 def degrade(pixels: Pixels, rng: random.Random, strength: float) -> Pixels:

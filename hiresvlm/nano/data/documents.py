@@ -8,6 +8,9 @@ from hiresvlm.nano.data.page import ASCENT, DESCENT, Cell, Page
 from hiresvlm.nano.data.studio import Studio, Style
 from hiresvlm.nano.data.tables import columns, table
 from hiresvlm.nano.data.tile import Tile
+from hiresvlm.nano.data.words import listed
+
+BUTTONS = listed("OK Cancel Save Delete Edit Close Open Send Next Back Login Search Help")
 
 
 def open_page(studio: Studio, style: Style, height: int, width: int) -> Page:
@@ -247,7 +250,7 @@ def caption(studio: Studio, chinese: bool) -> str:
     if chinese:
         return studio.rng.choice(zh.BUTTONS)
     words = [studio.english.word() for _ in range(studio.rng.choice((1, 1, 2)))]
-    text = studio.rng.choice(("OK Cancel Save Delete Edit Close Open Send Next Back Login Search Help".split())) if studio.chance(0.4) else " ".join(words)  # fmt: skip
+    text = studio.rng.choice(BUTTONS) if studio.chance(0.4) else " ".join(words)
     return studio.rng.choice((text.capitalize(), text.title(), text.upper()))
 
 

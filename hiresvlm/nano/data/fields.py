@@ -4,6 +4,9 @@ Fields of one group have values of one kind, so they are easily confused; a ques
 prefers one whose group is there.
 """
 
+# ruff: noqa: E501
+# One field a line in the tables.
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -204,16 +207,26 @@ UNCLEAR: Final = (
 """Fields of which one could be taken for the other: where one is there, the other is not asked as absent."""
 
 ENGLISH_QUESTIONS: Final = (
-    "what is the {}?|what is the {}|What is the {}?|what is the {}?|What is the {}|{}?|{}|what's the {}?|"
-    "find the {}|give me the {}|What {} is shown?|read the {}|{}:"
-).split("|")
+    *(
+        "what is the {}?",
+        "what is the {}",
+        "What is the {}?",
+        "what is the {}?",
+        "What is the {}",
+        "{}?",
+        "{}",
+        "{}:",
+    ),
+    *("what's the {}?", "find the {}", "give me the {}", "What {} is shown?", "read the {}"),
+)
 BY_GROUP: Final = {
     "person": ("who is the {}?", "Who is the {}?"),
     "money": ("how much is the {}?", "How much is the {}?"),
     "date": ("when is the {}?",),
 }
 CHINESE_QUESTIONS: Final = (
-    "{}?|{}？|{}是什么|{}是什么？|{}是多少|{}是多少？|{}|请问{}是什么|请问{}是多少？|{}：".split("|")
+    *("{}?", "{}？", "{}是什么", "{}是什么？", "{}是多少", "{}是多少？", "{}", "{}："),
+    *("请问{}是什么", "请问{}是多少？"),
 )
 """Ways to ask for a label."""
 

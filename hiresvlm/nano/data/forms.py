@@ -37,12 +37,12 @@ def _question(studio: Studio, entry: Entry, chinese: bool) -> str:
     name = rng.choice(entry.field.names)
     if entry.verbatim or studio.chance(0.35):
         name = entry.label.rstrip(" #") if studio.chance(0.4) else entry.label.rstrip(" #.").lower()
-    forms = ENGLISH_QUESTIONS + list(BY_GROUP.get(entry.field.group, ()))
+    forms = (*ENGLISH_QUESTIONS, *BY_GROUP.get(entry.field.group, ()))
     return rng.choice(forms).format(name)
 
 
 def _missing(studio: Studio, filler: Filler, shown: set[str], text: str) -> Entry:
-    """An entry that is not shown, if possible of a group that is; never one that could be meant by one shown."""
+    """An entry that is not shown, mostly of a group that is; none that could be taken for one shown."""
     lower = text.lower()
     free = [
         field

@@ -66,7 +66,7 @@ class Generator:
         return KINDS[kind](self.studio)
 
     def form(self, chinese: bool | None = None, absent: bool | None = None) -> Sample:
-        """A question about a form; `absent`: about a label that is not on it. Left to the knobs where not given."""
+        """A question about a form; `absent`: about a label that is not on it. None leaves it to chance."""
         return form(self.studio, chinese, absent)
 
     def sample(self, stage: str) -> Sample:

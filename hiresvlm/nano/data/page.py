@@ -26,15 +26,13 @@ class Cell:
 
 def fit(canvas: Canvas, text: str, face: Face, size: float, width: float, spacing: float = 0.0) -> str:
     """The longest beginning of `text` that fits into `width`, cut between words where it has some."""
-    total, end = 0.0, 0
-    for end, advance in enumerate(face.advances(text, canvas.em(size)), 1):
+    total = 0.0
+    for at, advance in enumerate(face.advances(text, canvas.em(size))):
         total += advance / canvas.scale + spacing
         if total > width:
-            break
-    else:
-        return text.strip()
-    cut = text.rfind(" ", 0, end)
-    return text[: cut if cut > 0 else end - 1].strip()
+            cut = text.rfind(" ", 0, at + 1)
+            return text[: cut if cut > 0 else at].strip()
+    return text.strip()
 
 
 @dataclass
@@ -116,6 +114,6 @@ class Page:
             self.row(cells, em)
 
     def _gap(self, words: Sequence[str], face: Face, em: float) -> float | None:
-        """The space between the words of a line that is spread out to the right margin; None where it is too wide."""
+        """The space between the words of a line that reaches the right margin; None where it is too wide."""
         gap = (self.width - sum(self.measure(word, face, em) for word in words)) / (len(words) - 1)
         return gap if gap <= 1.2 * em else None

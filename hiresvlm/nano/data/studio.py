@@ -41,8 +41,9 @@ class Style:
 class Studio:
     """Random choices from one stream, and the knobs that steer them.
 
-    The knobs are shares between 0 and 1: `chinese` of lines and documents in Chinese, `dirty` of tiles that are
-    degraded, with `strength`; `max_chars` is the length after which no further line is drawn. `words` are rare words to use beside made-up ones.
+    The knobs are shares between 0 and 1: `chinese` of lines and documents in Chinese, `dirty` of tiles that
+    are degraded, with `strength`; `max_chars` is the length after which no further line is drawn. `words` are
+    rare words to use beside made-up ones.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class Studio:
         return " ".join("".join(char for char in face.clean(text) if char in _ALLOWED).split())
 
     def finish(self, canvas: Canvas, kind: str, slack: float) -> Tile:
-        """The tile of a canvas: at times turned so that no edge moves by more than `slack` pixels, and degraded."""
+        """The tile of a canvas, at times degraded, or turned so that no edge moves by over `slack` px."""
         text, centres = canvas.transcript()
         pixels = canvas.pixels()
         if slack > 0.5 and self.chance(0.3 * self.dirty):

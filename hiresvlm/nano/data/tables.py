@@ -41,11 +41,18 @@ def english_columns(studio: Studio, rows: int) -> list[Column]:
     """Two to six columns of English, numbers and codes."""
     rng, write = studio.rng, studio.english
     form = rng.randrange(DATE_FORMS)
+
+    def dates() -> str:
+        return write.date(form)
+
+    def accounts() -> str:
+        return f"{write.word()} {write.word()}".capitalize()
+
     makers: list[tuple[str, Callable[[], str], str]] = [
         ("Qty|Quantity|Units|Pcs|No", lambda: str(rng.randint(1, rng.choice((9, 99, 999)))), "r"),
         ("Price|Unit Price|Rate|Cost", _money(studio, SIGNS), "r"),
         ("Amount|Total|Value|Net|Sum", _money(studio, SIGNS), "r"),
-        ("Date|Due|Shipped|Posted", lambda: write.date(form), "l"),
+        ("Date|Due|Shipped|Posted", dates, "l"),
         ("Ref|Code|SKU|Order No|ID|Part", write.code, "l"),
         ("Name|Contact|Customer|Employee", write.person, "l"),
         ("City|Branch|From|To", write.city, "l"),
@@ -56,10 +63,10 @@ def english_columns(studio: Studio, rows: int) -> list[Column]:
     ]
     first: list[tuple[str, Callable[[], str], str]] = [
         ("Item|Description|Product|Article", write.product, "l"),
-        ("Name|Account|Department|Category", lambda: f"{write.word()} {write.word()}".capitalize(), "l"),
+        ("Name|Account|Department|Category", accounts, "l"),
         ("No.|#|Line", write.code, "l"),
         ("Company|Supplier|Vendor|Client", write.company, "l"),
-        ("Date", lambda: write.date(form), "l"),
+        ("Date", dates, "l"),
     ]
     chosen = [rng.choice(first), *rng.sample(makers, rng.randint(1, 5))]
     case = rng.choice((str, str, str.upper))
@@ -117,10 +124,8 @@ def table(page: Page, content: list[Column], em: float) -> None:
         column.head = studio.clean(column.head, style.bold) if headed else ""
     widths: list[float] = []
     for column in content:
-        texts = [page.measure(cell, style.face, em) for cell in column.cells] + [
-            page.measure(column.head, style.bold, em)
-        ]
-        widths.append(max(texts) + GAP * em)
+        widest = max(page.measure(cell, style.face, em) for cell in column.cells)
+        widths.append(max(widest, page.measure(column.head, style.bold, em)) + GAP * em)
     while len(content) > 1 and sum(widths) > page.width:
         drop = widths.index(max(widths))
         del widths[drop], content[drop]

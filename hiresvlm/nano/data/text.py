@@ -128,7 +128,8 @@ class Writer(Values):
             parts = [self.value() for _ in range(max(1, length // 9))]
             return " ".join(parts)
         if kind < 0.8:
-            return f"{self.product()} {rng.choice((self.amount, self.number, self.quantity))()} {self.amount(False)}"
+            middle = rng.choice((self.amount, self.number, self.quantity))()
+            return f"{self.product()} {middle} {self.amount(False)}"
         makers = (
             self.company,
             self.person,

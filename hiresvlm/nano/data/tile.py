@@ -15,10 +15,10 @@ class Tile:
     pixels: NDArray[np.uint8]
     """(height, width) grey or (height, width, 3) RGB; both sides are multiples of 28."""
     text: str
-    """What is to be transcribed: lines in reading order joined by a newline; empty where the tile is blank."""
+    """What is to be transcribed: lines in reading order with newlines between; empty on a blank tile."""
     centres: NDArray[np.float32]
-    """(len(text), 2) x and y in pixels of each character: the middle of its advance box, and the optical middle
-    of its line (0.36 em above the baseline). A newline has the end of its line."""
+    """(len(text), 2) x and y in pixels of each character: the middle of its advance box, and the optical
+    middle of its line (0.36 em above the baseline). A newline has the end of its line."""
     kind: str
     """What was drawn: line, few, paragraph, table, ..."""
 
@@ -33,7 +33,7 @@ class Sample:
     """None where the text is to be transcribed."""
     target: str
     where: NDArray[np.float32]
-    """(len(target), 3) the tile, x and y that a character of the target is copied from; -1, -1, -1 where none."""
+    """(len(target), 3) tile, x and y that each character of the target is copied from; all -1 where none."""
 
     @classmethod
     def transcription(cls, tile: Tile) -> Sample:

@@ -13,6 +13,8 @@ DATE_FORMS = 12
 """How many ways to write a date `Values.dates` knows."""
 CURRENCIES = ("$", "$", "€", "£", "RM ", "USD ", "EUR ", "RM", "¥", "S$", "CHF ", "Rs. ")
 
+HOSTS = ("com", "com", "org", "net", "de", "co.uk", "com.my", "io", "cn")
+
 
 def _natural(words: list[str]) -> list[float]:
     """Cumulative weights of Zipf's law for words in order of frequency, flattened so that rare ones occur."""
@@ -173,7 +175,7 @@ class Values:
         name += self.rng.choice(
             ("", "", f".{self.rng.choice(w.LAST_NAMES).lower()}", self.digits(2), "_" + self.made_up())
         )
-        return f"{name}@{host}.{self.rng.choice('com com org net de co.uk com.my io cn'.split())}"
+        return f"{name}@{host}.{self.rng.choice(HOSTS)}"
 
     def url(self) -> str:
         """A web address."""
