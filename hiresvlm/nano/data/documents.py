@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hiresvlm.nano.data import chinese as zh
 from hiresvlm.nano.data.lines import blank, prose
-from hiresvlm.nano.data.page import ASCENT, DESCENT, Cell, Page
+from hiresvlm.nano.data.page import ASCENT, DESCENT, Cell, Page, fit
 from hiresvlm.nano.data.studio import Studio, Style
 from hiresvlm.nano.data.tables import columns, table
 from hiresvlm.nano.data.tile import Tile
@@ -263,6 +263,7 @@ def bar(page: Page, chinese: bool) -> None:
     dark = band == style.ink or sum(abs(a - b) for a, b in zip(band, style.ink, strict=True)) < 200
     page.y = (tall - em) / 2
     text = page.studio.clean(caption(page.studio, chinese), style.bold)
+    text = fit(page.canvas, text, style.bold, em, page.width)
     page.row([Cell(text, page.left, "l", style.bold, style.paper if dark else None)])
     page.y = tall + 0.4 * em
 
