@@ -1,0 +1,120 @@
+"""Questions about forms: the answer is the value beside a label, or "none" where the label is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hiresvlm.nano.data.canvas import Canvas, Span
+from hiresvlm.nano.data.documents import open_page
+from hiresvlm.nano.data.entries import Entry, Filler, Printed
+from hiresvlm.nano.data.fields import (
+    BY_GROUP,
+    CHINESE,
+    CHINESE_QUESTIONS,
+    ENGLISH,
+    ENGLISH_QUESTIONS,
+    unclear,
+)
+from hiresvlm.nano.data.layouts import fill
+from hiresvlm.nano.data.studio import Studio
+from hiresvlm.nano.data.tile import Sample, Tile
+
+NONE = "none"
+"""The answer where nothing is found."""
+ABSENT = 0.15
+"""The share of questions about something that is not there."""
+
+
+def _question(studio: Studio, entry: Entry, chinese: bool) -> str:
+    """One of many ways to ask for an entry: by a name of its field or by its label."""
+    rng = studio.rng
+    if chinese:
+        name = entry.label if studio.chance(0.6) else rng.choice(entry.field.names)
+        return rng.choice(CHINESE_QUESTIONS).format(name)
+    name = rng.choice(entry.field.names)
+    if entry.verbatim or studio.chance(0.35):
+        name = entry.label.rstrip(" #") if studio.chance(0.4) else entry.label.rstrip(" #.").lower()
+    forms = (*ENGLISH_QUESTIONS, *BY_GROUP.get(entry.field.group, ()))
+    return rng.choice(forms).format(name)
+
+
+def _missing(studio: Studio, filler: Filler, shown: set[str], text: str) -> Entry:
+    """An entry that is not shown, mostly of a group that is; none that could be taken for one shown."""
+    lower = text.lower()
+    free = [
+        field
+        for field in (CHINESE if filler.chinese else ENGLISH)
+        if field.key not in filler.used
+        and not unclear(field.key) & shown
+        and not any(label.lower() in lower for label in field.labels if len(label) > 2 or filler.chinese)
+    ]
+    groups = {filler.used[key].field.group for key in shown if key in filler.used}
+    near = [field for field in free if field.group in groups]
+    field = studio.rng.choice(near if near and studio.chance(0.8) else free or list(ENGLISH[:1]))
+    return Entry(field, studio.rng.choice(field.labels), "")
+
+
+def _place(canvas: Canvas, span: Span) -> int:
+    """Where the span begins in the transcript."""
+    at = 0
+    for row in canvas.rows:
+        for piece in row:
+            if piece is span:
+                return at
+            at += len(piece.text) + 1
+    raise ValueError("the span is not on the canvas")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, and what answers it; None where nothing does."""
+
+    question: str
+    printed: Printed | None
+
+
+def ask(studio: Studio, filler: Filler, printed: Sequence[Printed], text: str, absent: bool) -> Asked:
+    """A question about one of the printed entries, or about one that is missing."""
+    if absent or not printed:
+        missing = _missing(studio, filler, {item.entry.field.key for item in printed}, text)
+        return Asked(_question(studio, missing, filler.chinese), None)
+    chosen = studio.rng.choice(printed)
+    main = [
+        item
+        for item in printed
+        if item.entry.field.key in ("total", "invoice_no", "date", "company", "amount")
+    ]
+    if main and studio.chance(0.3):
+        chosen = studio.rng.choice(main)
+    return Asked(_question(studio, chosen.entry, filler.chinese), chosen)
+
+
+def form(studio: Studio, chinese: bool | None = None, absent: bool | None = None) -> Sample:
+    """One tile and one question; in Chinese or about something absent by chance, where nothing is said."""
+    chinese = studio.chance(min(1.0, studio.chinese * 1.2)) if chinese is None else chinese
+    absent = studio.chance(ABSENT) if absent is None else absent
+    while True:
+        style = studio.style(studio.small_size(), chinese)
+        page = open_page(studio, style, studio.sides(3, 16), studio.sides(9, 16))
+        filler = Filler(studio, chinese)
+        printed = fill(page, filler, studio.rng.randint(2, 16))
+        text = page.canvas.transcript()[0]
+        if not printed:
+            continue
+        asked = ask(studio, filler, printed, text, absent)
+        tile = studio.finish(page.canvas, "form", 3)
+        return answered((tile,), 0, page.canvas, asked)
+
+
+def answered(tiles: tuple[Tile, ...], number: int, canvas: Canvas, asked: Asked) -> Sample:
+    """The answer with the places of its characters in the tile with this number."""
+    if asked.printed is None:
+        return Sample(tiles, asked.question, NONE, np.full((len(NONE), 3), -1, np.float32))
+    span = asked.printed.span
+    start = _place(canvas, span)
+    centres = tiles[number].centres[start : start + len(span.text)]
+    where = np.concatenate([np.full((len(centres), 1), number, np.float32), centres], axis=1)
+    return Sample(tiles, asked.question, span.text, where)

@@ -1,0 +1,248 @@
+"""Training of hiresvlm-nano: `make nano`, or one sitting after the other.
+
+Everything goes by the clock, so that a training fits the hours that a machine has: a short warm-up, a
+constant rate, and in the last sitting a rate that falls to zero. A sitting starts from the checkpoint of
+the one before it; its optimizer starts anew, which costs the warm-up.
+"""
+
+import json
+import math
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import torch
+import typer
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from hiresvlm.nano.batches import ChatBatch, TowerBatch
+from hiresvlm.nano.export import export
+from hiresvlm.nano.losses import GlyphHead, chat_losses, glyph_loss, guided, see
+from hiresvlm.nano.model import VISION_WIDTH, new_model
+from hiresvlm.nano.stream import Mixture, batches
+from hiresvlm.nano.tokens import Vocabulary
+
+WARMUP_STEPS = 100
+LOG_EVERY_S = 20.0
+SAVE_EVERY_S = 300.0
+TOWER_BUDGET, READ_BUDGET = 4096, 6144
+"""What a batch costs: patches for the tower, about tokens for reading."""
+GLYPH_WEIGHT, GUIDE_WEIGHT = 0.3, 0.1
+WEIGHT_DECAY = 0.02
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """A stretch of training; `mixture`: shares of the kinds of samples, by what they cost."""
+
+    stage: Literal["tower", "read"]
+    minutes: float
+    mixture: Mapping[str, float]
+    decay: float = 0.0
+    rate: float = 2e-3
+    tower_share: float = 1.0
+
+
+LINES = {"line": 3.0, "two": 1.0, "few": 2.0, "paragraph": 2.0}
+SHORT = {"line": 2.0, "two": 1.5, "few": 3.0, "paragraph": 1.5, "form": 1.0, "ui": 0.5}
+EVERYTHING = {
+    "line": 0.7, "two": 0.5, "few": 2.0, "paragraph": 3.0, "table": 1.0, "receipt": 1.0, "ui": 0.7,
+    "document": 1.0, "form": 1.5, "tiles": 0.6,
+}  # fmt: skip
+RECIPE = (
+    Sitting("tower", 22, LINES, decay=0.15),
+    Sitting("read", 15, SHORT, tower_share=0.5),
+    Sitting("read", 60, EVERYTHING, tower_share=0.5),
+    Sitting("read", 25, EVERYTHING, tower_share=0.5, decay=1.0),
+)
+"""Minutes of one core."""
+
+app = typer.Typer(add_completion=False)
+
+
+def optimizers(model: nn.Module, head: nn.Module, sitting: Sitting) -> list[torch.optim.Optimizer]:
+    """Muon (Jordan et al. 2024) for the matrices of the blocks, AdamW for the rest."""
+    rates = {True: sitting.rate * sitting.tower_share, False: sitting.rate}
+    matrices: dict[bool, list[nn.Parameter]] = {True: [], False: []}
+    others: dict[bool, list[nn.Parameter]] = {True: [], False: []}
+    for name, parameter in model.named_parameters():
+        tower = ".visual." in name and ".merger." not in name
+        block = parameter.ndim == 2 and "embed_tokens" not in name
+        (matrices if block else others)[tower].append(parameter)
+    others[False].extend(head.parameters())
+
+    def groups(parameters: dict[bool, list[nn.Parameter]]) -> list[dict[str, Any]]:
+        return [{"params": parameters[tower], "lr": rate, "base": rate} for tower, rate in rates.items()]
+
+    return [
+        torch.optim.Muon(groups(matrices), weight_decay=WEIGHT_DECAY, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.AdamW(groups(others), betas=(0.9, 0.98), weight_decay=0.0),
+    ]
+
+
+class Log:
+    """One JSON line every `LOG_EVERY_S`: means since the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.sums, self.count, self.last = path, dict[str, float](), 0, time.monotonic()
+
+    def add(self, losses: dict[str, torch.Tensor], **facts: Any) -> None:
+        for name, value in losses.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value.detach().item()
+        self.count += 1
+        if time.monotonic() - self.last >= LOG_EVERY_S:
+            means = {name: round(total / self.count, 4) for name, total in self.sums.items()}
+            line = json.dumps({**facts, **means})
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
+            typer.echo(line)
+            self.sums, self.count, self.last = {}, 0, time.monotonic()
+
+
+def save(path: Path, model: nn.Module, head: nn.Module, facts: dict[str, str]) -> None:
+    """Weights of the model and of the training-only head; written beside and renamed."""
+    tensors = {
+        f"model.{name}": value for name, value in model.state_dict().items() if name != "lm_head.weight"
+    }
+    tensors |= {f"head.{name}": value for name, value in head.state_dict().items()}
+    part = path.with_suffix(".part")
+    save_file({name: t.contiguous() for name, t in tensors.items()}, part, metadata=facts)
+    part.replace(path)
+
+
+def restore(path: Path, model: nn.Module, head: nn.Module) -> None:
+    """The opposite of `save`; the optimizer starts anew, which costs the warm-up."""
+    tensors = load_file(path)
+
+    def part(prefix: str) -> dict[str, torch.Tensor]:
+        return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
+
+    result = model.load_state_dict(part("model."), strict=False)
+    wrong = {*result.missing_keys, *result.unexpected_keys} - {"lm_head.weight"}
+    if wrong:
+        raise ValueError(f"{path} is not a checkpoint of this model: {sorted(wrong)[:3]}")
+    head.load_state_dict(part("head."))
+
+
+def tower_losses(model: Any, head: GlyphHead, batch: TowerBatch) -> dict[str, torch.Tensor]:
+    """The first stage trains the tower alone."""
+    hidden, _ = see(model, batch)
+    glyph, named = glyph_loss(head, hidden, batch.labels)
+    return {"glyph": glyph, "named": named}
+
+
+@app.command("all")
+def train_all(
+    folder: Annotated[Path, typer.Option("--out", help="checkpoints and logs")] = Path("out/nano"),
+    hours: Annotated[float | None, typer.Option(help="scale the recipe to this time")] = None,
+    threads: Annotated[int, typer.Option(help="CPU threads")] = 2,
+) -> None:
+    """Train from nothing by the recipe and export; sittings whose checkpoint is there are left out."""
+    scale = hours * 60 / sum(sitting.minutes for sitting in RECIPE) if hours else 1.0
+    before: Path | None = None
+    for n, sitting in enumerate(RECIPE, 1):
+        name = f"{n}-{sitting.stage}"
+        if not (folder / f"{name}.safetensors").exists():
+            sit(
+                replace(sitting, minutes=sitting.minutes * scale),
+                folder,
+                name,
+                before,
+                seed=n,
+                threads=threads,
+            )
+        before = folder / f"{name}.safetensors"
+    assert before
+    publish(before, folder / "weights")
+
+
+@app.command("sitting")
+def one_sitting(
+    number: Annotated[int, typer.Argument(help="which of the recipe, from 1")],
+    before: Annotated[Path, typer.Option("--from", help="checkpoint to go on from")],
+    minutes: Annotated[float, typer.Option(help="how long")],
+    name: Annotated[str, typer.Option(help="of the checkpoint and the log")],
+    seed: Annotated[int, typer.Option(help="of the samples")],
+    folder: Annotated[Path, typer.Option("--out", help="checkpoints and logs")] = Path("out/nano"),
+    decay: Annotated[float, typer.Option(help="share of the time in which the rate falls to zero")] = 0.0,
+    threads: Annotated[int, typer.Option(help="CPU threads")] = 2,
+) -> None:
+    """One more sitting of a kind of the recipe."""
+    sitting = replace(RECIPE[number - 1], minutes=minutes, decay=decay)
+    sit(sitting, folder, name, before, seed=seed, threads=threads)
+
+
+@app.command("publish")
+def publish(
+    checkpoint: Annotated[Path, typer.Argument(help="of a training")],
+    folder: Annotated[Path, typer.Argument(help="model folder to write")],
+) -> None:
+    """Write a model folder from a checkpoint, and beside it the glyph head that a later sitting needs."""
+    vocabulary = Vocabulary()
+    model, head = new_model(vocabulary), GlyphHead(VISION_WIDTH, len(vocabulary.alphabet))
+    restore(checkpoint, model, head)
+    export(model, vocabulary, folder)
+    tensors = {name: value.to(torch.float16) for name, value in head.state_dict().items()}
+    save_file(tensors, folder.with_name("glyph_head.safetensors"))
+
+
+def sit(sitting: Sitting, folder: Path, name: str, before: Path | None, *, seed: int, threads: int) -> None:
+    """Train for one sitting; the checkpoint is `folder/name.safetensors`, the log `folder/name.jsonl`."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = Vocabulary()
+    model, head = new_model(vocabulary), GlyphHead(VISION_WIDTH, len(vocabulary.alphabet))
+    if before:
+        restore(before, model, head)
+    answers = sitting.stage == "read"
+    budget = READ_BUDGET if answers else TOWER_BUDGET
+    stream = batches(Mixture(sitting.mixture), seed=seed, budget=budget, answers=answers)
+    with guided(model):
+        model.train()
+        _train(model, head, stream, sitting, folder / f"{name}.safetensors", Log(folder / f"{name}.jsonl"))
+
+
+def _train(
+    model: Any,
+    head: GlyphHead,
+    stream: Iterator[TowerBatch | ChatBatch],
+    sitting: Sitting,
+    path: Path,
+    log: Log,
+) -> None:
+    steppers = optimizers(model, head, sitting)
+    parameters = [p for stepper in steppers for group in stepper.param_groups for p in group["params"]]
+    started = saved = time.monotonic()
+    seconds, step = sitting.minutes * 60, 0
+    while (spent := time.monotonic() - started) < seconds:
+        batch = next(stream)
+        if isinstance(batch, ChatBatch):
+            losses = chat_losses(model, head, batch)
+            loss = losses["next"] + GLYPH_WEIGHT * losses["glyph"] + GUIDE_WEIGHT * losses["guide"]
+        else:
+            losses = tower_losses(model, head, batch)
+            loss = losses["glyph"]
+        torch.autograd.backward(loss)
+        norm = nn.utils.clip_grad_norm_(parameters, 1.0)
+        left = (seconds - spent) / seconds
+        factor = min(1.0, (step + 1) / WARMUP_STEPS, left / sitting.decay if sitting.decay else 1.0)
+        for stepper in steppers:
+            for group in stepper.param_groups:
+                group["lr"] = group["base"] * factor
+            if math.isfinite(norm):
+                stepper.step()
+            stepper.zero_grad(set_to_none=True)
+        step += 1
+        log.add(losses, step=step, minutes=round(spent / 60, 2), factor=round(factor, 3))
+        if time.monotonic() - saved > SAVE_EVERY_S:
+            save(path, model, head, {"step": str(step)})
+            saved = time.monotonic()
+    save(path, model, head, {"step": str(step)})
+
+
+if __name__ == "__main__":
+    app()

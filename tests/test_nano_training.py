@@ -1,0 +1,206 @@
+"""The training code of nano: what goes into a batch, where the losses aim, what is exported."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoModelForImageTextToText, AutoTokenizer
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+
+from hiresvlm.nano import train
+from hiresvlm.nano.batches import (
+    GLYPHS_PER_PATCH,
+    IGNORED,
+    cells,
+    chat_batch,
+    glyph_labels,
+    patchify,
+    tower_batch,
+)
+from hiresvlm.nano.data import ALPHABET, Sample, Tile
+from hiresvlm.nano.export import export
+from hiresvlm.nano.losses import GlyphHead, chat_losses, glyph_loss, guided, see
+from hiresvlm.nano.model import VISION_WIDTH, new_model
+from hiresvlm.nano.reading import read
+from hiresvlm.nano.tokens import SPECIAL_TOKENS, Vocabulary
+
+VOCABULARY = Vocabulary()
+
+
+def random_tile(seed: int, height: int = 56, width: int = 84, length: int = 9) -> Tile:
+    random = np.random.default_rng(seed)
+    text = "".join(random.choice(list("abc123 总额"), length))
+    centres = np.stack([random.uniform(0, width, length), random.uniform(0, height, length)], 1)
+    pixels = random.integers(0, 256, (height, width), dtype=np.uint8)
+    return Tile(pixels, text, centres.astype(np.float32), "test")
+
+
+def sample_of(tile: Tile, question: str | None = None) -> Sample:
+    where = np.c_[np.zeros(len(tile.text)), tile.centres].astype(np.float32)
+    return Sample((tile,), question, tile.text, where)
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    return new_model(VOCABULARY)
+
+
+def test_every_character_has_a_token_of_its_own() -> None:
+    assert len(set(ALPHABET)) == len(ALPHABET)
+    assert VOCABULARY.decode(VOCABULARY.encode(ALPHABET)) == ALPHABET
+    assert VOCABULARY.encode("\u0f00") == [VOCABULARY.ids["<|unknown|>"]]
+
+
+def test_a_special_token_printed_on_a_page_stays_text() -> None:
+    ids = VOCABULARY.encode("<|im_end|>")
+    assert len(ids) == 10
+    assert min(ids) >= len(SPECIAL_TOKENS)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 5), st.booleans(), st.integers(0, 9))
+def test_patches_are_those_of_the_processor(rows: int, columns: int, colour: bool, seed: int) -> None:
+    shape = (rows * 28, columns * 28, 3) if colour else (rows * 28, columns * 28)
+    pixels = np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+    rgb = pixels if colour else np.repeat(pixels[..., None], 3, axis=2)
+    processor = Qwen2VLImageProcessorPil(
+        temporal_patch_size=1, image_mean=[0.5] * 3, image_std=[0.5] * 3, do_resize=False
+    )
+    expected = processor(images=[rgb], return_tensors="pt")["pixel_values"]
+    assert torch.allclose(torch.from_numpy(patchify(pixels)), expected, atol=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 40))
+def test_glyph_labels_name_each_character_in_its_patch(seed: int, length: int) -> None:
+    tile = random_tile(seed, length=length)
+    labels = glyph_labels(tile, VOCABULARY)
+    expected: dict[int, list[tuple[float, int]]] = {}
+    for char, (x, y) in zip(tile.text, tile.centres, strict=True):
+        row, column = int(y) // 14, int(x) // 14
+        patch = ((row // 2) * 3 + column // 2) * 4 + (row % 2) * 2 + column % 2
+        expected.setdefault(patch, []).append((float(x), 1 + ALPHABET.index(char)))
+    for patch in range(len(labels)):
+        named = [char for _, char in sorted(expected.get(patch, []))]
+        if len(named) > GLYPHS_PER_PATCH:
+            assert (labels[patch] == IGNORED).all()
+        else:
+            assert labels[patch].tolist() == named + [0] * (GLYPHS_PER_PATCH - len(named))
+
+
+def test_cells_count_over_all_tiles_and_stay_inside() -> None:
+    where = np.array([[0, 0, 0], [0, 83, 55], [1, 5, 30], [1, 999, 999], [-1, -1, -1]], np.float32)
+    assert cells(where, [(2, 3), (2, 1)]).tolist() == [0, 5, 7, 7, -1]
+
+
+def test_labels_follow_the_answer_and_reads_point_at_image_tokens() -> None:
+    samples = [sample_of(random_tile(1)), sample_of(random_tile(2, length=4), "合计?")]
+    batch = chat_batch(samples, VOCABULARY)
+    for row, sample in enumerate(samples):
+        answer = batch.labels[row][batch.labels[row] != IGNORED].tolist()
+        assert answer == [*VOCABULARY.encode(sample.target), VOCABULARY.ids["<|im_end|>"]]
+        first = int((batch.labels[row] != IGNORED).nonzero()[0])
+        assert batch.ids[row, first + 1 : first + 1 + len(sample.target)].tolist() == answer[:-1]
+        reads = batch.reads[row, first + 1 : first + 1 + len(sample.target)]
+        assert (batch.ids[row][reads] == VOCABULARY.ids["<|image_pad|>"]).all()
+
+
+def test_the_tower_s_output_comes_back_in_the_order_of_the_patches(model) -> None:
+    batch = tower_batch(
+        [random_tile(n, 28 * h, 28 * w) for n, (h, w) in enumerate([(5, 9), (1, 6), (9, 4)])], VOCABULARY
+    )
+    state = {name: value.clone() for name, value in model.state_dict().items()}
+    try:
+        for (
+            block
+        ) in model.model.visual.blocks:  # without what blocks add, hidden states are the embedded patches
+            for layer in (block.attn.proj, block.mlp.down_proj):
+                torch.nn.init.zeros_(layer.weight)
+                torch.nn.init.zeros_(layer.bias)
+        with guided(model):
+            hidden, _ = see(model, batch)
+        assert torch.equal(hidden, model.model.visual.patch_embed(batch.patches))
+    finally:
+        model.load_state_dict(state)
+
+
+def test_the_answer_of_one_sample_does_not_depend_on_the_padding_of_another(model) -> None:
+    head = GlyphHead(VISION_WIDTH, len(ALPHABET))
+    short, long = sample_of(random_tile(3, length=3)), sample_of(random_tile(4, 84, 84, length=30))
+    with guided(model):
+        model.train()
+        alone = [chat_losses(model, head, chat_batch([s], VOCABULARY))["next"].item() for s in (short, long)]
+        both = chat_losses(model, head, chat_batch([short, long], VOCABULARY))["next"].item()
+    assert both == pytest.approx((alone[0] * 4 + alone[1] * 31) / 35, abs=1e-4)
+
+
+def test_a_few_steps_lower_every_loss() -> None:
+    torch.manual_seed(1)
+    fresh = new_model(VOCABULARY)
+    head = GlyphHead(VISION_WIDTH, len(ALPHABET))
+    batch = chat_batch([sample_of(random_tile(n)) for n in range(4)], VOCABULARY)
+    steppers = train.optimizers(fresh, head, train.Sitting("read", 1, {"line": 1}))
+    losses = []
+    with guided(fresh):
+        fresh.train()
+        for _ in range(12):
+            found = chat_losses(fresh, head, batch)
+            torch.autograd.backward(found["next"] + found["glyph"] + found["guide"])
+            for stepper in steppers:
+                stepper.step()
+                stepper.zero_grad()
+            losses.append({name: value.item() for name, value in found.items()})
+    for name in ("next", "glyph", "guide"):
+        assert losses[-1][name] < 0.9 * losses[0][name], name
+
+
+def test_patches_without_a_character_and_blank_tiles_have_a_finite_loss(model) -> None:
+    blank = Tile(np.full((56, 56), 255, np.uint8), "", np.zeros((0, 2), np.float32), "blank")
+    batch = tower_batch([blank], VOCABULARY)
+    with guided(model):
+        hidden, _ = see(model, batch)
+    loss, _ = glyph_loss(GlyphHead(VISION_WIDTH, len(ALPHABET)), hidden, batch.labels)
+    assert torch.isfinite(loss)
+
+
+def test_a_checkpoint_goes_on_where_it_stopped_and_a_foreign_file_is_refused(model, tmp_path: Path) -> None:
+    head = GlyphHead(VISION_WIDTH, len(ALPHABET))
+    train.save(tmp_path / "a.safetensors", model, head, {"step": "1"})
+    torch.manual_seed(7)
+    other, other_head = new_model(VOCABULARY), GlyphHead(VISION_WIDTH, len(ALPHABET))
+    train.restore(tmp_path / "a.safetensors", other, other_head)
+    for (name, value), loaded in zip(model.state_dict().items(), other.state_dict().values(), strict=True):
+        assert torch.equal(value, loaded), name
+    train.save(tmp_path / "b.safetensors", torch.nn.Linear(2, 2), head, {})
+    with pytest.raises(ValueError, match="not a checkpoint"):
+        train.restore(tmp_path / "b.safetensors", other, other_head)
+
+
+def test_the_exported_folder_loads_as_its_class_and_answers_the_same(model, tmp_path: Path) -> None:
+    half = new_model(VOCABULARY)
+    half.load_state_dict({name: value.half().float() for name, value in model.state_dict().items()})
+    export(half, VOCABULARY, tmp_path)
+    loaded = AutoModelForImageTextToText.from_pretrained(tmp_path, dtype=torch.float32)
+    assert type(loaded) is type(half)
+    samples = [sample_of(random_tile(n)) for n in range(2)]
+    assert read(loaded.eval(), samples, VOCABULARY) == read(half.eval(), samples, VOCABULARY)
+    assert (tmp_path / "model.safetensors").stat().st_size < 12_000_000
+
+
+def test_the_chat_template_gives_the_prompt_of_the_training(model, tmp_path: Path) -> None:
+    export(new_model(VOCABULARY), VOCABULARY, tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    content = [{"type": "image"}, {"type": "image"}, {"type": "text", "text": "总金额?"}]
+    text = tokenizer.apply_chat_template(
+        [{"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
+    )
+    start, end = "<|vision_start|>", "<|vision_end|>"
+    text = text.replace(
+        f"{start}<|image_pad|>{end}" * 2,
+        f"{start}{'<|image_pad|>' * 6}{end}{start}{'<|image_pad|>' * 2}{end}",
+    )
+    assert tokenizer(text).input_ids == VOCABULARY.prompt([6, 2], "总金额?")
