@@ -83,7 +83,7 @@ class _Widths(dict[str, float]):
         self.font = font
 
     def __missing__(self, key: str) -> float:
-        if len(self) == MOST_WIDTHS:
+        if len(self) >= MOST_WIDTHS:
             self.clear()
         width = self.font.getlength(key)
         self[key] = width = width - self.font.getlength(key[1]) if len(key) == 2 else width

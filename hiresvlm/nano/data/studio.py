@@ -16,6 +16,8 @@ from hiresvlm.nano.data.tile import Tile
 
 PATCH = 28
 """Pixels of one image token: every side of a tile is a multiple of it."""
+SMALLEST_CHINESE = 14.0
+"""Pixels per em below which strokes of Chinese characters run together."""
 _ALLOWED = frozenset(ALPHABET)
 
 
@@ -121,6 +123,8 @@ class Studio:
         scale = self.rng.uniform(1.2, 2.2) if self.chance(0.5) else 1.0
         face = self.face(chinese)
         bold = self.fonts.bold(face) if self.chance(0.7) else face
+        if face in self.fonts.han and chinese is not False:
+            size = max(size, SMALLEST_CHINESE)
         return Style(paper, ink, colour, scale, face, bold, size)
 
     def canvas(self, style: Style, width: int, height: int) -> Canvas:
