@@ -119,13 +119,13 @@ def test_ink_stands_where_the_centres_say(stage: str) -> None:
 
 def test_centres_are_exact_for_one_letter() -> None:
     """The middle of the ink of a symmetric letter is the middle of its advance box, at any scale."""
-    for scale in (1.0, 2.0):
-        canvas = Canvas(280, 56, (255, 255, 255), scale)
+    for scale, stretch in ((1.0, 1.0), (2.0, 1.0), (2.0, 0.8)):
+        canvas = Canvas(280, 56, (255, 255, 255), scale, stretch=stretch)
         canvas.row(canvas.text(20.0, 40.0, "HHHHHH", face("helv"), 24, (0, 0, 0)))
         _, centres = canvas.transcript()
         ink = 255 - canvas.pixels().astype(float)
-        edges = [20.0, *(centres[1:, 0] + centres[:-1, 0]) / 2, 2 * centres[-1, 0] - centres[-2, 0] / 1 + 0.0]
-        edges[-1] = centres[-1, 0] + (centres[-1, 0] - edges[-2])
+        step = float(np.diff(centres[:, 0]).mean())
+        edges = [20.0 + step * number for number in range(7)]
         for left, right, x in zip(edges[:-1], edges[1:], centres[:, 0], strict=True):
             part = ink[:, round(left) : round(right)].sum(axis=0)
             middle = (part * (np.arange(len(part)) + round(left) + 0.5)).sum() / part.sum()
@@ -142,6 +142,7 @@ def test_advances_add_up_to_the_drawn_length() -> None:
 
 def test_widths_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fonts, "MOST_WIDTHS", 3)
+    fonts._sized.cache_clear()
     one = face("helv")
     for text in ("abcdefgh", "hgfedcba"):
         assert sum(one.advances(text, 23)) == pytest.approx(one.at(23).getlength(text), abs=0.01)
@@ -170,6 +171,13 @@ def test_centres_turn_with_the_picture() -> None:
     rows, columns = np.nonzero(turned < 128)
     assert (columns.mean() + 0.5, rows.mean() + 0.5) == pytest.approx(tuple(moved[0]), abs=0.8)
     assert abs(float(moved[0, 1]) - 20.5) > 4
+
+
+def test_a_binary_scan_has_two_levels_before_it_is_shrunk() -> None:
+    canvas = Canvas(280, 56, (250, 250, 250))
+    canvas.row(canvas.text(20.0, 40.0, "Scan", face("tiro"), 24, (10, 10, 10)))
+    assert set(np.unique(canvas.pixels(binary=True))) == {10, 250}
+    assert len(np.unique(canvas.pixels())) > 10
 
 
 def test_whole_lines_at_any_offset() -> None:
@@ -240,7 +248,7 @@ def test_what_is_not_there_is_none(chinese: bool) -> None:
     made = generator(seed=12)
     table = fields.CHINESE if chinese else fields.ENGLISH
     for _ in range(25):
-        sample = made.form(chinese=chinese, absent=True)
+        sample = interview(made.studio, chinese, [True], across=0)[0]
         assert sample.target == NONE
         assert (sample.where == -1).all()
         question = (sample.question or "").lower()
@@ -259,6 +267,16 @@ def test_what_is_not_there_is_none(chinese: bool) -> None:
         lines = sample.tiles[0].text.lower()
         if chinese:
             assert not any(label in lines for label in longest.labels), (question, lines)
+
+
+def test_questions_can_be_in_the_other_language() -> None:
+    made = generator(seed=16)
+    asked = [interview(made.studio, chinese, [False], across=1)[0] for chinese in (False, True) * 15]
+    foreign = [
+        sample for sample in asked if (sample.question or "").isascii() != sample.tiles[0].text.isascii()
+    ]
+    assert len(foreign) >= 10
+    assert all(sample.target in sample.tiles[0].text for sample in asked)
 
 
 def test_questions_about_one_form_differ() -> None:

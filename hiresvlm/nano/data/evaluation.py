@@ -108,13 +108,13 @@ def _plan(generator: Generator) -> Iterator[tuple[str, str, Draw]]:
             yield f"{kind}-{number:02}", kind, partial(transcription, kind)
     for kind, chinese, count in FORMS:
         for number in range(count // 4):
-            yield f"{kind}-{number:02}", kind, partial(interview, generator.studio, chinese, [False] * 4)
+            yield f"{kind}-{number:02}", kind, partial(interview, generator.studio, chinese, [False] * 4, 0.0)
     for language, chinese, count in ABSENT:
         for number in range(count // 2):
             yield (
                 f"none-{language}-{number:02}",
                 "none",
-                partial(interview, generator.studio, chinese, [True] * 2),
+                partial(interview, generator.studio, chinese, [True] * 2, 0.0),
             )
 
 

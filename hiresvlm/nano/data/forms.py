@@ -25,15 +25,25 @@ from hiresvlm.nano.data.layouts import fill
 from hiresvlm.nano.data.studio import Studio
 from hiresvlm.nano.data.tile import Sample, Tile
 
+_ENGLISH = {field.key: field for field in ENGLISH}
+_CHINESE = {field.key: field for field in CHINESE}
+ACROSS = 0.1
+"""The share of questions in the other language."""
 NONE = "none"
 """The answer where nothing is found."""
 ABSENT = 0.15
 """The share of questions about something that is not there."""
 
 
-def _question(studio: Studio, entry: Entry, chinese: bool) -> str:
-    """One of many ways to ask for an entry: by a name of its field or by its label."""
+def _question(studio: Studio, entry: Entry, chinese: bool, across: float) -> str:
+    """One of many ways to ask for an entry: by a name of its field or by its label.
+
+    `across`: the share of questions in the language that the form is not in, where it has such a field.
+    """
     rng = studio.rng
+    other = (_ENGLISH if chinese else _CHINESE).get(entry.field.key)
+    if other and other.names and studio.chance(across):
+        return _question(studio, Entry(other, rng.choice(other.names), entry.value), not chinese, 0.0)
     names, group = entry.field.names, entry.field.group
     if chinese:
         name = entry.label if not names or studio.chance(0.6) else rng.choice(names)
@@ -85,16 +95,23 @@ class Asked:
     printed: Printed | None
 
 
-def ask(studio: Studio, filler: Filler, printed: Sequence[Printed], text: str, absent: bool) -> Asked:
+def ask(
+    studio: Studio,
+    filler: Filler,
+    printed: Sequence[Printed],
+    text: str,
+    absent: bool,
+    across: float = ACROSS,
+) -> Asked:
     """A question about one of the printed entries, or about one that is missing."""
     if absent or not printed:
         missing = _missing(studio, filler, set(filler.used), text)
-        return Asked(_question(studio, missing, filler.chinese), None)
+        return Asked(_question(studio, missing, filler.chinese, across), None)
     chosen = studio.rng.choice(printed)
     common = [item for item in printed if item.entry.field.key in COMMON]
     if common and studio.chance(0.4):
         chosen = studio.rng.choice(common)
-    return Asked(_question(studio, chosen.entry, filler.chinese), chosen)
+    return Asked(_question(studio, chosen.entry, filler.chinese, across), chosen)
 
 
 def form(studio: Studio, chinese: bool | None = None, absent: bool | None = None) -> Sample:
@@ -104,7 +121,7 @@ def form(studio: Studio, chinese: bool | None = None, absent: bool | None = None
     return interview(studio, chinese, [absent])[0]
 
 
-def interview(studio: Studio, chinese: bool, absent: Sequence[bool]) -> list[Sample]:
+def interview(studio: Studio, chinese: bool, absent: Sequence[bool], across: float = ACROSS) -> list[Sample]:
     """Several questions about one tile and different entries; `absent` says which find nothing."""
     while True:
         style = studio.style(studio.small_size(), chinese)
@@ -116,7 +133,7 @@ def interview(studio: Studio, chinese: bool, absent: Sequence[bool]) -> list[Sam
         text = page.canvas.transcript()[0]
         asked: list[Asked] = []
         for missing in absent:
-            asked.append(ask(studio, filler, printed, text, missing))
+            asked.append(ask(studio, filler, printed, text, missing, across))
             printed = [item for item in printed if item is not asked[-1].printed]
         tile = studio.finish(page.canvas, "form", 3)
         return [answered((tile,), 0, page.canvas, question) for question in asked]
