@@ -13,6 +13,7 @@ LAYERS = [
     {"errors", "__init__"},
     {"datatypes", "settings"},
     {"layout", "metrics", "workers", "console_text"},
+    {"nano"},
     {"engines", "documents", "report"},
     {"pages", "chunking", "tasks", "batching", "answers", "writers", "console"},
     {"run", "doctor"},
@@ -24,7 +25,7 @@ LAYERS = [
 
 ROOMS = {
     "pymupdf": {"pages"},
-    "PIL": {"pages"},
+    "PIL": {"pages", "nano"},
     "rapidocr": {"engines"},
     "onnxruntime": {"engines"},
     "torch": {"engines", "doctor"},

@@ -90,7 +90,8 @@ def split_row(page: Page, left: str, right: str, bold: bool = False, em: float |
 def receipt_tile(studio: Studio, height: int, width: int) -> Tile:
     """A till receipt, or a piece of one."""
     chinese = studio.chance(studio.chinese)
-    page = open_page(studio, studio.style(studio.small_size(), chinese), height, width)
+    style = studio.style(studio.small_size(), chinese, typewriter=studio.chance(0.4))
+    page = open_page(studio, style, height, width)
     parts = [receipt_head, receipt_items, receipt_totals, receipt_foot]
     start = studio.rng.choice((0, 0, 0, 1, 1, 2))
     for number, part in enumerate(parts[start:]):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hiresvlm.nano.data.canvas import Span
-from hiresvlm.nano.data.fields import CHINESE, ENGLISH, Field
+from hiresvlm.nano.data.fields import CHINESE, COMMON, ENGLISH, LABELS, Field
 from hiresvlm.nano.data.studio import Studio
 from hiresvlm.nano.data.values import DATE_FORMS
 
@@ -18,8 +18,6 @@ class Entry:
     field: Field
     label: str
     value: str
-    verbatim: bool = False
-    """Whether it can only be asked by its label."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,11 @@ class Filler:
         rng = studio.rng
         self.fields = list(CHINESE if chinese else ENGLISH)
         rng.shuffle(self.fields)
-        if studio.chance(0.35):
-            self.fields.sort(key=lambda field: field.group != "money" and rng.random() < 0.7)
+        if studio.chance(0.6):
+            common = rng.sample([field for field in self.fields if field.key in COMMON], 5)
+            total = [field for field in self.fields if field.key == "total" and field not in common]
+            common = rng.sample([*common, *total], 5 + len(total))
+            self.fields = [field for field in self.fields if field not in common] + common
         self.used: dict[str, Entry] = {}
         sign = rng.choice(
             ("¥", "¥", "", "￥", "元")
@@ -102,7 +103,7 @@ class Filler:
             english.person,
         )
         value = self.studio.rng.choice(makers)()
-        return Entry(Field(label.lower(), "odd", (label,), (label.lower(),)), label, value, verbatim=True)
+        return Entry(Field(label.lower(), "odd", (label,), ()), label, value)
 
     def named(self, key: str) -> Entry | None:
         """The entry of one field; None where it is used already."""
@@ -116,7 +117,7 @@ class Filler:
         """The next entry; None when all fields are used."""
         if not self.chinese and self.studio.chance(0.22):
             entry = self._odd()
-            if entry.field.key in self.used:
+            if entry.field.key in self.used or entry.label.lower() in LABELS:
                 return None
         else:
             while self.fields and self.fields[-1].key in self.used:

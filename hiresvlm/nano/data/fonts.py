@@ -83,7 +83,7 @@ class _Widths(dict[str, float]):
         self.font = font
 
     def __missing__(self, key: str) -> float:
-        if len(self) == MOST_WIDTHS:
+        if len(self) >= MOST_WIDTHS:
             self.clear()
         width = self.font.getlength(key)
         self[key] = width = width - self.font.getlength(key[1]) if len(key) == 2 else width
@@ -164,6 +164,8 @@ class Fonts:
         usable = [face for face in faces if face.coverage.issuperset(ASCII)]
         self.han: Sequence[Face] = [face for face in usable if face.han]
         self.latin: Sequence[Face] = [face for face in usable if not face.han] or self.han
+        even = [face for face in self.latin if face.advances("i", 30) == face.advances("W", 30)]
+        self.typewriter: Sequence[Face] = even or self.latin
         self._named = {face.name: face for face in usable}
         if not self.latin:
             raise FontsMissing("no face with all of printable ASCII")
@@ -206,6 +208,7 @@ class Fonts:
         )
         return self._named.get(name, face)
 
-    def choose(self, rng: random.Random, chinese: bool = False) -> Face:
-        """A face at random."""
-        return rng.choice(self.han if chinese and self.han else self.latin)
+    def choose(self, rng: random.Random, chinese: bool = False, typewriter: bool = False) -> Face:
+        """A face at random: a Chinese one, or a Latin one with letters of one width if `typewriter`."""
+        latin = self.typewriter if typewriter else self.latin
+        return rng.choice(self.han if chinese and self.han else latin)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,9 @@ from hiresvlm.nano.data.entries import Entry, Filler, Printed
 from hiresvlm.nano.data.fields import (
     BY_GROUP,
     CHINESE,
+    CHINESE_BY_GROUP,
     CHINESE_QUESTIONS,
+    COMMON,
     ENGLISH,
     ENGLISH_QUESTIONS,
     unclear,
@@ -22,39 +25,55 @@ from hiresvlm.nano.data.layouts import fill
 from hiresvlm.nano.data.studio import Studio
 from hiresvlm.nano.data.tile import Sample, Tile
 
+_ENGLISH = {field.key: field for field in ENGLISH}
+_CHINESE = {field.key: field for field in CHINESE}
+ACROSS = 0.1
+"""The share of questions in the other language."""
 NONE = "none"
 """The answer where nothing is found."""
 ABSENT = 0.15
 """The share of questions about something that is not there."""
 
 
-def _question(studio: Studio, entry: Entry, chinese: bool) -> str:
-    """One of many ways to ask for an entry: by a name of its field or by its label."""
+def _question(studio: Studio, entry: Entry, chinese: bool, across: float) -> str:
+    """One of many ways to ask for an entry: by a name of its field or by its label.
+
+    `across`: the share of questions in the language that the form is not in, where it has such a field.
+    """
     rng = studio.rng
+    other = (_ENGLISH if chinese else _CHINESE).get(entry.field.key)
+    if other and other.names and studio.chance(across):
+        return _question(studio, Entry(other, rng.choice(other.names), entry.value), not chinese, 0.0)
+    names, group = entry.field.names, entry.field.group
     if chinese:
-        name = entry.label if studio.chance(0.6) else rng.choice(entry.field.names)
-        return rng.choice(CHINESE_QUESTIONS).format(name)
-    name = rng.choice(entry.field.names)
-    if entry.verbatim or studio.chance(0.35):
+        name = entry.label if not names or studio.chance(0.6) else rng.choice(names)
+        return rng.choice((*CHINESE_QUESTIONS, *CHINESE_BY_GROUP.get(group, ()))).format(name)
+    if not names or studio.chance(0.35):
         name = entry.label.rstrip(" #") if studio.chance(0.4) else entry.label.rstrip(" #.").lower()
-    forms = (*ENGLISH_QUESTIONS, *BY_GROUP.get(entry.field.group, ()))
-    return rng.choice(forms).format(name)
+    else:
+        name = rng.choice(names)
+    return rng.choice((*ENGLISH_QUESTIONS, *BY_GROUP.get(group, ()))).format(name)
 
 
 def _missing(studio: Studio, filler: Filler, shown: set[str], text: str) -> Entry:
     """An entry that is not shown, mostly of a group that is; none that could be taken for one shown."""
-    lower = text.lower()
     free = [
         field
         for field in (CHINESE if filler.chinese else ENGLISH)
         if field.key not in filler.used
         and not unclear(field.key) & shown
-        and not any(label.lower() in lower for label in field.labels if len(label) > 2 or filler.chinese)
+        and not any(_says(text, label) for label in (*field.labels, *field.names))
     ]
     groups = {filler.used[key].field.group for key in shown if key in filler.used}
     near = [field for field in free if field.group in groups]
     field = studio.rng.choice(near if near and studio.chance(0.8) else free or list(ENGLISH[:1]))
     return Entry(field, studio.rng.choice(field.labels), "")
+
+
+def _says(text: str, label: str) -> bool:
+    """Whether a text has a label, in any case: a Chinese one anywhere, an English one as whole words."""
+    edge = r"(?<!\w){}(?!\w)" if label.isascii() else "{}"
+    return re.search(edge.format(re.escape(label)), text, re.IGNORECASE) is not None
 
 
 def _place(canvas: Canvas, span: Span) -> int:
@@ -76,37 +95,48 @@ class Asked:
     printed: Printed | None
 
 
-def ask(studio: Studio, filler: Filler, printed: Sequence[Printed], text: str, absent: bool) -> Asked:
+def ask(
+    studio: Studio,
+    filler: Filler,
+    printed: Sequence[Printed],
+    text: str,
+    absent: bool,
+    across: float = ACROSS,
+) -> Asked:
     """A question about one of the printed entries, or about one that is missing."""
     if absent or not printed:
-        missing = _missing(studio, filler, {item.entry.field.key for item in printed}, text)
-        return Asked(_question(studio, missing, filler.chinese), None)
+        missing = _missing(studio, filler, set(filler.used), text)
+        return Asked(_question(studio, missing, filler.chinese, across), None)
     chosen = studio.rng.choice(printed)
-    main = [
-        item
-        for item in printed
-        if item.entry.field.key in ("total", "invoice_no", "date", "company", "amount")
-    ]
-    if main and studio.chance(0.3):
-        chosen = studio.rng.choice(main)
-    return Asked(_question(studio, chosen.entry, filler.chinese), chosen)
+    common = [item for item in printed if item.entry.field.key in COMMON]
+    if common and studio.chance(0.4):
+        chosen = studio.rng.choice(common)
+    return Asked(_question(studio, chosen.entry, filler.chinese, across), chosen)
 
 
 def form(studio: Studio, chinese: bool | None = None, absent: bool | None = None) -> Sample:
     """One tile and one question; in Chinese or about something absent by chance, where nothing is said."""
     chinese = studio.chance(min(1.0, studio.chinese * 1.2)) if chinese is None else chinese
     absent = studio.chance(ABSENT) if absent is None else absent
+    return interview(studio, chinese, [absent])[0]
+
+
+def interview(studio: Studio, chinese: bool, absent: Sequence[bool], across: float = ACROSS) -> list[Sample]:
+    """Several questions about one tile and different entries; `absent` says which find nothing."""
     while True:
         style = studio.style(studio.small_size(), chinese)
         page = open_page(studio, style, studio.sides(3, 16), studio.sides(9, 16))
         filler = Filler(studio, chinese)
         printed = fill(page, filler, studio.rng.randint(2, 16))
-        text = page.canvas.transcript()[0]
-        if not printed:
+        if len(printed) < max(1, len(absent) - sum(absent)):
             continue
-        asked = ask(studio, filler, printed, text, absent)
+        text = page.canvas.transcript()[0]
+        asked: list[Asked] = []
+        for missing in absent:
+            asked.append(ask(studio, filler, printed, text, missing, across))
+            printed = [item for item in printed if item is not asked[-1].printed]
         tile = studio.finish(page.canvas, "form", 3)
-        return answered((tile,), 0, page.canvas, asked)
+        return [answered((tile,), 0, page.canvas, question) for question in asked]
 
 
 def answered(tiles: tuple[Tile, ...], number: int, canvas: Canvas, asked: Asked) -> Sample:

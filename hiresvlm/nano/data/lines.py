@@ -23,9 +23,8 @@ def line(studio: Studio) -> Tile:
     width = studio.sides(5, 16)
     if studio.chance(0.01):
         return blank(studio, width, PATCH, "line")
-    size = min(studio.size(), 27.0)
-    style = studio.style(size)
-    face, canvas = style.face, studio.canvas(style, width, PATCH)
+    style = studio.style(min(studio.size(), 27.0))
+    size, face, canvas = style.size, style.face, studio.canvas(style, width, PATCH)
     spacing = rng.uniform(0.3, 2.5) if studio.chance(0.06) else 0.0
     text = ""
     while not text:

@@ -28,7 +28,7 @@ def fit(canvas: Canvas, text: str, face: Face, size: float, width: float, spacin
     """The longest beginning of `text` that fits into `width`, cut between words where it has some."""
     total = 0.0
     for at, advance in enumerate(face.advances(text, canvas.em(size))):
-        total += advance / canvas.scale + spacing
+        total += advance / canvas.across + spacing
         if total > width:
             cut = text.rfind(" ", 0, at + 1)
             return text[: cut if cut > 0 else at].strip()

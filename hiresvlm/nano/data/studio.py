@@ -16,6 +16,8 @@ from hiresvlm.nano.data.tile import Tile
 
 PATCH = 28
 """Pixels of one image token: every side of a tile is a multiple of it."""
+SMALLEST_CHINESE = 14.0
+"""Pixels per em below which strokes of Chinese characters run together."""
 _ALLOWED = frozenset(ALPHABET)
 
 
@@ -27,6 +29,7 @@ class Style:
     ink: Colour
     colour: bool
     scale: float
+    stretch: float
     face: Face
     bold: Face
     size: float
@@ -85,9 +88,10 @@ class Studio:
         """A font size for documents with many columns."""
         return self.rng.uniform(11, 14) if self.chance(0.1) else self.rng.uniform(14, 21)
 
-    def face(self, chinese: bool | None = None) -> Face:
+    def face(self, chinese: bool | None = None, typewriter: bool = False) -> Face:
         """A face; the knob decides on a Chinese one where nothing is said."""
-        return self.fonts.choose(self.rng, self.chance(self.chinese) if chinese is None else chinese)
+        chinese = self.chance(self.chinese) if chinese is None else chinese
+        return self.fonts.choose(self.rng, chinese, typewriter)
 
     def colours(self) -> tuple[Colour, Colour, bool]:
         """Paper and ink with enough contrast, and whether they need colour."""
@@ -115,17 +119,20 @@ class Studio:
         red, green, blue = (max(0, min(255, part + shift)) for part in rough)
         return red, green, blue
 
-    def style(self, size: float, chinese: bool | None = None) -> Style:
-        """A look for one document."""
+    def style(self, size: float, chinese: bool | None = None, typewriter: bool = False) -> Style:
+        """A look for one document, with letters of one width if `typewriter`."""
         paper, ink, colour = self.colours()
         scale = self.rng.uniform(1.2, 2.2) if self.chance(0.5) else 1.0
-        face = self.face(chinese)
+        stretch = self.rng.uniform(0.85, 1.2) if scale > 1 and self.chance(0.3) else 1.0
+        face = self.face(chinese, typewriter)
         bold = self.fonts.bold(face) if self.chance(0.7) else face
-        return Style(paper, ink, colour, scale, face, bold, size)
+        if face in self.fonts.han and chinese is not False:
+            size = max(size, SMALLEST_CHINESE)
+        return Style(paper, ink, colour, scale, stretch, face, bold, size)
 
     def canvas(self, style: Style, width: int, height: int) -> Canvas:
         """An empty surface."""
-        return Canvas(width, height, style.paper, style.scale, style.colour)
+        return Canvas(width, height, style.paper, style.scale, style.colour, style.stretch)
 
     def writing(self, length: int, face: Face) -> str:
         """One line of text that the face can draw."""
@@ -139,7 +146,9 @@ class Studio:
     def finish(self, canvas: Canvas, kind: str, slack: float) -> Tile:
         """The tile of a canvas, at times degraded, or turned so that no edge moves by over `slack` px."""
         text, centres = canvas.transcript()
-        pixels = canvas.pixels()
+        pixels = canvas.pixels(
+            binary=not canvas.colour and canvas.scale > 1.4 and self.chance(0.2 * self.dirty)
+        )
         if slack > 0.5 and self.chance(0.3 * self.dirty):
             most = min(2.0, 57.3 * slack / (max(canvas.width, canvas.height) / 2))
             shear = self.rng.uniform(-0.12, 0.12) if self.chance(0.2) and canvas.height == PATCH else 0.0

@@ -164,7 +164,7 @@ class Values:
             (self.rng.choice(w.COMPANY_WORDS), self.rng.choice(w.LAST_NAMES), self.made_up().title())
         )
         middle = [self.rng.choice(w.COMPANY_WORDS)] if self.chance(0.3) else []
-        return " ".join([first, *middle, self.rng.choice(w.COMPANY_KINDS)])
+        return " ".join([first, *middle, self.rng.choice((*w.COMPANY_KINDS, "Sdn Bhd", "& Sons"))])
 
     def email(self) -> str:
         """An address for e-mail."""

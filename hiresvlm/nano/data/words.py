@@ -125,8 +125,8 @@ Hill Walnut Spring North South West East River Sunset Highland Franklin Jefferso
 King Queen Market Bridge School Garden Meadow Forest Harbour Castle Abbey Chapel Orchard Willow""")
 STREET_KINDS: Final = listed("""Street St Road Rd Avenue Ave Lane Drive Way Court Square Boulevard Terrace
 Close""")
-COMPANY_KINDS: Final = listed("""Ltd Ltd. Inc. LLC GmbH Corp. PLC Group Co. Partners Holdings Sdn Bhd AG
-BV & Sons Trading Supplies Services Foods Logistics Systems Electronics Textiles Motors Books Bakery
+COMPANY_KINDS: Final = listed("""Ltd Ltd. Inc. LLC GmbH Corp. PLC Group Co. Partners Holdings AG
+BV Trading Supplies Services Foods Logistics Systems Electronics Textiles Motors Books Bakery
 Hardware Enterprise Restaurant Stationery Pharmacy Furniture Tools Optics Media""")
 COMPANY_WORDS: Final = listed("""Northern Global United Pacific Atlantic Summit Apex Delta Alpha Omega
 Prime Golden Silver Blue Green Red Star Sun Moon River Stone Iron Oak Eagle Falcon Lion Harbour Metro City
