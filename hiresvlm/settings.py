@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from hiresvlm.engines import EngineInfo
 
-PIPELINE = 1
+PIPELINE = 2
 """Raised when the same settings give other text than before: old records are then not reused."""
 
 PAGE_DPI = 150

@@ -190,9 +190,72 @@ def _noisy(lines: Sequence[str], share: float, draw: random.Random) -> list[str]
     return ["".join(draw.choice("abc0") if draw.random() < share else c for c in line) for line in lines]
 
 
-def test_texts_without_common_lines_are_never_thrown_away() -> None:
-    above, below = ["one two three", "four five six"], ["seven eight", "nine ten eleven"]
-    assert seams.join(above, below, 2) == above + below
+UNRELATED = [
+    (["one two three", "four five six"], ["seven eight", "nine ten eleven"]),
+    (
+        [
+            "ticket figure copper delivery copper balance",
+            "quarter quarter index quarter office delivery market o",
+        ],
+        ["amount engine bridge", "figure copper engine"],
+    ),
+    (
+        ["figure ledger delivery carrier", "receipt journal 7.50", "archive archive figure figure parcel m"],
+        ["total 0.00", "quarter kitchen number journal 7.50", "carrier garden carrier 09:41 engine"],
+    ),
+    (["今天我们检查重要的订单"], ["仓库管理部门确认新的合同"]),
+    (["Rice ........ 4.20", "Bread ....... 1.10"], ["Milk ........ 9.99", "Total ....... 15.29"]),
+    (["| 1017 | Ashford | 12.40 |"], ["| 1018 | Kelby | 7.31 |"]),
+    ([], ["a line"]),
+    (["a line"], []),
+]
+
+
+@pytest.mark.parametrize(("above", "below"), UNRELATED)
+@pytest.mark.parametrize("expected", [0.5, 2.5, 6.0])
+def test_lines_that_one_side_saw_are_never_lost(above: list[str], below: list[str], expected: float) -> None:
+    assert seams.join(above, below, expected) == above + below
+
+
+def _telling(draw: random.Random, chinese: bool) -> str:
+    """A line that no other line is like: letters or Chinese characters at random."""
+    alphabet = [chr(c) for c in range(0x4E00, 0x9FA5)] if chinese else list("abcdefghijklmnopqrstuvwxyz")
+    return "".join(draw.choices(alphabet, k=draw.randint(8, 30)))
+
+
+@hypothesis_settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    sizes=st.tuples(st.integers(0, 12), st.integers(0, 12)),
+    shared=st.integers(0, 5),
+    expected=st.floats(0.1, 8),
+    chinese=st.booleans(),
+)
+def test_every_telling_line_is_kept(
+    seed: int, sizes: tuple[int, int], shared: int, expected: float, chinese: bool
+) -> None:
+    """Random overlaps between repeated rows and dotted leaders, geometry right or wrong: nothing is lost."""
+    draw = random.Random(seed)
+    rows = ["1.00", "0.00 0.00", "........", "- - -"]
+
+    def lines(count: int) -> list[str]:
+        return [draw.choice(rows) if draw.random() < 0.3 else _telling(draw, chinese) for _ in range(count)]
+
+    common = lines(shared)
+    above, below = lines(sizes[0]) + common, common + lines(sizes[1])
+    joined = seams.join(above, below, expected)
+    wanted = {line for line in (*above, *below) if line not in rows}
+    assert wanted <= set(joined)
+    assert len(joined) <= len(above) + len(below)
+
+
+@pytest.mark.parametrize("chinese", [False, True])
+def test_a_cut_line_is_taken_from_the_side_that_saw_it_whole(chinese: bool) -> None:
+    draw = random.Random(3)
+    gold = [_telling(draw, chinese) for _ in range(12)]
+    above, below = gold[:8], gold[5:]
+    above[-1], below[0] = above[-1][: len(above[-1]) // 2], below[0][len(below[0]) // 2 :]
+    assert seams.join(above, below, 3) == gold
 
 
 @hypothesis_settings(max_examples=200, deadline=None)

@@ -11,7 +11,7 @@ import pymupdf
 import pytest
 from PIL import Image
 
-from hiresvlm.bench import gold
+from hiresvlm.bench import gold, overlaps
 from hiresvlm.bench.gold import KINDS, GoldLine, sheet_of, words
 from hiresvlm.bench.gold.sheet import Sheet
 from hiresvlm.bench.pagescore import near_cuts
@@ -261,6 +261,30 @@ def test_bench_cuts_counts_what_falls_between_lines(tmp_path: Path) -> None:
     assert result["cuts"] == 5
     assert result["white"] == result["through_no_gold_line"] == result["clean"] == 1
     assert result["clean_through_a_line"] == result["needless_overlaps"] == 0
+
+
+@pytest.mark.parametrize("noise", overlaps.NOISES)
+def test_simulated_seams_can_be_merged_by_an_oracle(noise: float) -> None:
+    """Both sides together show every line, so a perfect merge exists; and a seed is a seed."""
+    pages = [[f"line {n} of page {p}" for n in range(30)] for p in range(3)]
+    cuts = overlaps.simulate(pages, noise, 50, seed=2)
+    assert cuts == overlaps.simulate(pages, noise, 50, seed=2)
+    for cut in cuts:
+        assert len(cut.above) + len(cut.below) >= len(cut.gold)
+        if noise == 0:
+            assert set(cut.gold) <= {*cut.above, *cut.below}
+
+
+@pytest.mark.slow
+def test_bench_merge_compares_three_merges(tmp_path: Path) -> None:
+    lines = [[[0] * 8, f"row {n} has {n * n} items"] for n in range(30)]
+    (tmp_path / "gold.jsonl").write_text(json.dumps({"file": "a", "lines": lines}) + "\n", encoding="utf-8")
+    done = cli("bench", "merge", tmp_path, "--seed", 9)
+    assert done.returncode == 0, done.stderr
+    texts = json.loads(done.stdout.splitlines()[-1])["texts"]
+    assert set(texts) == {"generated", tmp_path.name}
+    assert texts["generated"]["0.03"]["hiresvlm"]["exact"] >= 0.98
+    assert texts["generated"]["0.03"]["exact suffix"]["exact"] <= 0.5
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from hiresvlm.bench.chunking import Choice, chunking
 from hiresvlm.bench.cuts import cuts
 from hiresvlm.bench.heights import heights
 from hiresvlm.bench.memory import memory
+from hiresvlm.bench.overlaps import merging
 from hiresvlm.bench.receipts import receipts
 from hiresvlm.bench.samples import samples
 
-__all__ = ["Choice", "chunking", "cuts", "heights", "memory", "receipts", "samples"]
+__all__ = ["Choice", "chunking", "cuts", "heights", "memory", "merging", "receipts", "samples"]

@@ -17,6 +17,7 @@ from hiresvlm.console import Reporter
 from hiresvlm.datatypes import Record, naive_tokens
 from hiresvlm.documents import expand
 from hiresvlm.engines import Engine
+from hiresvlm.errors import NoInputError
 from hiresvlm.run import Sink, run
 from hiresvlm.settings import ChunkSettings, Settings
 from hiresvlm.writers import Journal
@@ -89,6 +90,16 @@ class _KeptOpen:
 
     def close(self) -> None:
         """Left to `Bench.close`."""
+
+
+def read_gold(folder: str, limit: int | None = None) -> dict[str, str]:
+    """File name -> text, of the `gold.jsonl` in a folder (`receipts` tells its form)."""
+    path = os.path.join(folder, "gold.jsonl")
+    if not os.path.isfile(path):
+        raise NoInputError(f"{path} does not exist", "the folder needs a gold.jsonl")
+    with open(path, encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file if line.strip()]
+    return {row["file"]: "\n".join(text for _, text in row["lines"]) for row in rows[:limit]}
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -8,7 +8,6 @@ whatever the paper says, so all scores ignore case.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import statistics
@@ -18,8 +17,7 @@ from collections.abc import Callable
 
 import typer
 
-from hiresvlm.bench.harness import Bench, json_line, table
-from hiresvlm.errors import NoInputError
+from hiresvlm.bench.harness import Bench, json_line, read_gold, table
 from hiresvlm.metrics import Score
 from hiresvlm.settings import EngineSettings, Settings
 
@@ -29,7 +27,7 @@ GROUP = 15
 
 def receipts(folder: str, limit: int | None = None) -> None:
     """Print word F1, CER, kept and seconds a page of each system."""
-    gold = _gold(folder, limit)
+    gold = read_gold(folder, limit)
     bench = Bench(Settings(engine=EngineSettings(name="light")))
     systems: dict[str, Callable[[list[str]], list[str]]] = {
         "light": lambda paths: _light(bench, paths),
@@ -76,15 +74,6 @@ def receipts(folder: str, limit: int | None = None) -> None:
             },
         },
     )
-
-
-def _gold(folder: str, limit: int | None) -> dict[str, str]:
-    path = os.path.join(folder, "gold.jsonl")
-    if not os.path.isfile(path):
-        raise NoInputError(f"{path} does not exist", "bench receipts needs images and a gold.jsonl")
-    with open(path, encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file if line.strip()]
-    return {row["file"]: "\n".join(text for _, text in row["lines"]) for row in rows[:limit]}
 
 
 def _light(bench: Bench, paths: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ import typer
 
 from hiresvlm.cli import options
 
-KINDS = ("receipts", "samples", "memory", "chunking", "cuts")
+KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge")
 SWEEPS = ("height",)
 
 
@@ -22,7 +22,7 @@ def bench(
         int | None, typer.Option(min=1, help="Pages of `memory`; of each kind of `chunking`.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="`receipts`: only the first N documents.")] = None,
-    seed: Annotated[int, typer.Option(help="`chunking`: another seed makes other pages.")] = 1,
+    seed: Annotated[int, typer.Option(help="`chunking`, `merge`: another seed makes other pages.")] = 1,
     kind: Annotated[
         list[str] | None, typer.Option(metavar="KIND", help="`chunking`: only these kinds of pages.")
     ] = None,
@@ -53,6 +53,9 @@ def bench(
         return
     if what == "chunking":
         _chunking(folder, seed, kind or [], strategy or [], pages, sweep, uniform, save)
+        return
+    if what == "merge":
+        benches.merging(folder, seed)
         return
     if folder is None:
         raise UsageError(f"bench {what} needs a FOLDER", f"hiresvlm bench {what} samples/")
