@@ -1,0 +1,223 @@
+"""A model folder -> a model that can be asked: weights, tokenizer, chat template, image settings.
+
+Only safetensors are read, no code of a model is run, and nothing is fetched: all files come from one folder.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hiresvlm.engines.vlm import quantization
+from hiresvlm.engines.vlm.device import element_bytes, free_memory
+from hiresvlm.engines.vlm.folder import Model, Source, look, read_json
+from hiresvlm.engines.vlm.presets import fitting
+from hiresvlm.engines.vlm.shape import CONTEXT_BYTES
+from hiresvlm.errors import EngineLoadError, UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+_CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSettings:
+    """How pixels become patches: `preprocessor_config.json` and the sizes in `config.json`."""
+
+    patch: int
+    merge: int
+    temporal: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def factor(self) -> int:
+        return self.patch * self.merge
+
+
+@dataclass(slots=True, eq=False)
+class Loaded:
+    """A model ready to be asked."""
+
+    facts: Model
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    template: str
+    image: ImageSettings
+    image_token: int
+    ends: frozenset[int]
+    """Tokens that end an answer."""
+    device: torch.device
+    dtype: torch.dtype
+    quant: str
+    load_s: float
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all parameters and buffers as they lie in memory, quantization scales included."""
+        return sum(tensor.nbytes for tensor in _tensors(self.model))
+
+
+def load(model: Model, quant: str, device: str) -> Loaded:
+    """Load a model that was looked at. Raises `EngineLoadError`, `UsageError`."""
+    if model.quantized and quant == "none":
+        raise UsageError(f"{model.folder} holds 4-bit weights", "leave --quant none away, or name the original model")
+    prepared = quantization.cached(model.source) if quant == "int4" and not model.quantized else None
+    if prepared is not None:
+        model = look(Source(model.source.name, model.source.revision, model.source.licence, prepared))
+    _check_memory(model, quant, device)
+    began = time.perf_counter()
+    weights = _weights(model, quant, device)
+    tokenizer, template = _tokenizer(model)
+    return Loaded(
+        facts=model,
+        model=weights,
+        tokenizer=tokenizer,
+        template=template,
+        image=image_settings(model),
+        image_token=int(model.config["image_token_id"]),
+        ends=_ends(model, tokenizer),
+        device=weights.device,
+        dtype=weights.dtype,
+        quant=quant,
+        load_s=time.perf_counter() - began,
+    )
+
+
+def image_settings(model: Model) -> ImageSettings:
+    """Raises `EngineLoadError` for a file that is there and makes no sense."""
+    path = model.folder / "preprocessor_config.json"
+    told: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+    mean, std = told.get("image_mean", _CLIP_MEAN), told.get("image_std", _CLIP_STD)
+    if len(mean) != 3 or len(std) != 3 or not all(std):
+        raise EngineLoadError(f"{path} has no usable image_mean and image_std")
+    shape = model.shape
+    return ImageSettings(shape.patch, shape.merge, shape.temporal, tuple(mean), tuple(std))
+
+
+def _weights(model: Model, quant: str, device: str) -> PreTrainedModel:
+    import torch
+    from transformers import AutoModelForImageTextToText
+    from transformers.utils import logging as hf_logging
+
+    hf_logging.set_verbosity_error()
+    hf_logging.disable_progress_bar()
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16
+    options: dict[str, Any] = {}
+    if quant == "int4" and not model.quantized:
+        options["quantization_config"] = quantization.nf4(dtype)
+    try:
+        weights, told = AutoModelForImageTextToText.from_pretrained(
+            model.folder,
+            dtype=dtype,
+            device_map={"": device},
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+            **options,
+        )
+    except torch.OutOfMemoryError as error:
+        raise _too_large(model, quant, device, free_memory(device)) from error
+    except Exception as error:  # any library below, any reason: all mean that this folder cannot be loaded
+        message = f"the model in {model.folder} cannot be loaded ({type(error).__name__})"
+        raise EngineLoadError(message, "run it again with -v; if a file is damaged, download it again") from error
+    lacking = sorted({*told["missing_keys"], *(key for key, *_ in told["mismatched_keys"])})
+    if lacking:
+        message = f"the weights in {model.folder} do not fit its config.json: {len(lacking)} are missing or of another size"
+        raise EngineLoadError(f"{message} ({lacking[0]})", "download the model again; it is incomplete")
+    weights.eval()
+    weights.requires_grad_(False)
+    if quant == "int4":
+        quantization.check(weights)
+        _set_compute(weights, dtype)
+    gc.collect()
+    return weights
+
+
+def _set_compute(model: PreTrainedModel, dtype: torch.dtype) -> None:
+    """A folder that was quantized on a GPU names its compute type; here it follows the device."""
+    from bitsandbytes.nn import Linear4bit
+
+    for module in model.modules():
+        if isinstance(module, Linear4bit):
+            module.compute_dtype = dtype
+            module.compute_type_is_set = True
+
+
+def _tokenizer(model: Model) -> tuple[PreTrainedTokenizerBase, str]:
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model.folder, trust_remote_code=False, local_files_only=True)
+    except Exception as error:  # damaged JSON, unknown class: the reason is the library's
+        message = f"the tokenizer in {model.folder} cannot be loaded ({type(error).__name__})"
+        raise EngineLoadError(message, "download the model again; it is incomplete") from error
+    plain = model.folder / "chat_template.jinja"
+    older = model.folder / "chat_template.json"
+    if plain.is_file():
+        template = plain.read_text(encoding="utf-8")
+    elif older.is_file():
+        template = read_json(older).get("chat_template")
+    else:
+        template = tokenizer.chat_template
+    if not isinstance(template, str) or not template:
+        raise EngineLoadError(f"{model.folder} has no chat template", "take an instruction-tuned model")
+    return tokenizer, template
+
+
+def _ends(model: Model, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    path = model.folder / "generation_config.json"
+    told = read_json(path).get("eos_token_id") if path.is_file() else None
+    if told is None:
+        told = (model.config.get("text_config") or model.config).get("eos_token_id")
+    found = {int(value) for value in (told if isinstance(told, list) else [told]) if value is not None}
+    if tokenizer.eos_token_id is not None:
+        found.add(int(tokenizer.eos_token_id))
+    if not found:
+        raise EngineLoadError(f"{model.folder} names no token that ends an answer")
+    return frozenset(found)
+
+
+def _check_memory(model: Model, quant: str, device: str) -> None:
+    free = free_memory(device)
+    if _needed(model, quant, device) > free:
+        raise _too_large(model, quant, device, free)
+
+
+def _needed(model: Model, quant: str, device: str) -> int:
+    context = 0 if device == "cpu" else CONTEXT_BYTES
+    return model.shape.needed(quant, element_bytes(device)) + context
+
+
+def _too_large(model: Model, quant: str, device: str, free: int) -> EngineLoadError:
+    needed = _needed(model, quant, device)
+    message = (
+        f"{model.source.name} ({quant}) needs about {needed / 2**30:.1f} GiB on {device}; {free / 2**30:.1f} GiB are free"
+    )
+    preset = fitting(free, quant, element_bytes(device))
+    if preset is not None:
+        return EngineLoadError(message, f"--model {preset.name} fits")
+    if quant == "none":
+        return EngineLoadError(message, "--quant int4 needs about a third")
+    return EngineLoadError(message, "no preset fits; --engine light reads on the CPU")
+
+
+def _tensors(model: PreTrainedModel) -> list[torch.Tensor]:
+    """Parameters and buffers without duplicates, and the scales of 4-bit weights, which are neither."""
+    found = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    for parameter in model.parameters():
+        state = getattr(parameter, "quant_state", None)
+        for tensor in (getattr(state, "absmax", None), getattr(state, "code", None)):
+            if tensor is not None:
+                found[id(tensor)] = tensor
+    return list(found.values())
