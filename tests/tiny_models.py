@@ -1,7 +1,8 @@
 """Tiny random models of both families in standard folders: what `save_pretrained` writes for a real one.
 
-Their tokenizer knows bytes, so any text can be encoded and any ids can be decoded. With random weights they read
-nothing, but every equality that holds for them (batched and alone, cached and not) holds for a large model.
+Their tokenizer knows bytes, so any text can be encoded and any ids can be decoded. With random weights they
+read nothing, but every equality that holds for them (batched and alone, cached and not) holds for a large
+model.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ CHAT_TEMPLATE = (
 
 
 def save_tiny(folder: Path, family: str, *, seed: int = 0, scale: float = 0.1, **text: Any) -> Path:
-    """Write a random model of a family with tokenizer and image processor settings; `text` changes its config.
+    """Write a random model of a family with tokenizer and image processor settings; `text` changes its
+    config.
 
     `scale`: standard deviation of the weights. The usual 0.02 makes all answers alike; this one does not.
     """
@@ -89,7 +91,9 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.decoder = decoders.ByteLevel()
     backend.add_special_tokens([AddedToken(token, special=True) for token in SPECIAL])
-    return PreTrainedTokenizerFast(tokenizer_object=backend, eos_token="<|im_end|>", pad_token="<|endoftext|>")
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    )
 
 
 def _config(family: str, vocabulary: int, text: dict[str, Any]) -> Qwen2_5_VLConfig | Qwen3VLConfig:

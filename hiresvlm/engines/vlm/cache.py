@@ -45,7 +45,8 @@ class FeatureCache:
         return found
 
     def put(self, key: Hashable, features: Features) -> None:
-        """Keep features; those that were not used for longest go. What is larger than the cache is not kept."""
+        """Keep features; those that were not used for longest go. What is larger than the cache is not
+        kept."""
         if features.nbytes > self.limit:
             return
         self._drop(key)

@@ -1,6 +1,7 @@
 """Which device, how much memory, where caches go: answered without importing torch where that is possible.
 
-`--engine auto` asks on every run, so the CUDA driver is asked through `ctypes`: torch takes seconds to import.
+`--engine auto` asks on every run, so the CUDA driver is asked through `ctypes`: torch takes seconds to
+import.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ def choose(device: str) -> str:
         return "cuda:0" if memories else "cpu"
     number = int(device.partition(":")[2] or 0)
     if number >= len(memories):
-        what = "the installed torch is a CPU build" if not torch_has_cuda() else f"there are {len(memories)} GPUs"
+        what = (
+            "the installed torch is a CPU build"
+            if not torch_has_cuda()
+            else f"there are {len(memories)} GPUs"
+        )
         raise EngineLoadError(f"--device {device} cannot be used: {what}", "look at: hiresvlm doctor")
     return f"cuda:{number}"
 
@@ -57,7 +62,9 @@ def gpu_memories() -> list[int]:
     found = []
     for number in range(count.value):
         handle, size = ctypes.c_int(), ctypes.c_size_t()
-        if driver.cuDeviceGet(ctypes.byref(handle), number) or driver.cuDeviceTotalMem_v2(ctypes.byref(size), handle):
+        if driver.cuDeviceGet(ctypes.byref(handle), number) or driver.cuDeviceTotalMem_v2(
+            ctypes.byref(size), handle
+        ):
             break
         found.append(size.value)
     return found
@@ -74,7 +81,8 @@ def free_memory(device: str) -> int:
 
 
 def element_bytes(device: str) -> int:
-    """Bytes of an unquantized weight: bfloat16 on a GPU, float32 on a CPU, where bfloat16 is seven times slower."""
+    """Bytes of an unquantized weight: bfloat16 on a GPU, float32 on a CPU, where bfloat16 is seven times
+    slower."""
     return 4 if device == "cpu" else 2
 
 
@@ -86,7 +94,8 @@ def cache_folder() -> Path:
 
 
 def prepare_environment() -> None:
-    """Keep compiled kernels between runs and keep libraries quiet and off the network. Before torch is imported."""
+    """Keep compiled kernels between runs and keep libraries quiet and off the network. Before torch is
+    imported."""
     kernels = cache_folder() / "kernels"
     for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH"):
         os.environ.setdefault(name, str(kernels / name.partition("_")[0].lower()))

@@ -1,8 +1,8 @@
 """Finding a model on disk and looking at it: names, revisions, files. Imports no heavy library.
 
-A model is a preset, the id of a hub repository (`owner/name`, `owner/name@revision`) or a local folder. Whatever
-it is, loading happens from a local folder, so the network is touched by `fetch` alone and never when the files
-are there.
+A model is a preset, the id of a hub repository (`owner/name`, `owner/name@revision`) or a local folder.
+Whatever it is, loading happens from a local folder, so the network is touched by `fetch` alone and never
+when the files are there.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ FAMILIES = {
 """`model_type` -> class. Others need other positions or other image inputs."""
 
 CARD = "hiresvlm.json"
-"""A file that a model folder may hold for us: name, revision and licence of the model, the instruction it was
-trained with (`transcribe`), the height of capitals it needs (`legible`, `legible_clean`), its `max_tokens`."""
+"""A file that a model folder may hold for us: name, revision and licence of the model, the instruction it
+was trained with (`transcribe`), the height of capitals it needs (`legible`, `legible_clean`), its
+`max_tokens`."""
 
 WANTED = ("*.safetensors", "*.json", "*.jinja", "merges.txt", "vocab.txt", "LICENSE*")
 """Files that are fetched from a hub: never pickled weights, never code."""
@@ -85,7 +86,9 @@ def locate(model: str | None) -> Source:
         return _local(Path(model), None)
     match = _HUB_ID.fullmatch(model)
     if match is None or model.startswith((".", "/", "~")):
-        raise EngineLoadError(f"there is no model {model}", f"presets: {', '.join(PRESETS)}; or a folder, or a hub id")
+        raise EngineLoadError(
+            f"there is no model {model}", f"presets: {', '.join(PRESETS)}; or a folder, or a hub id"
+        )
     repository, revision = match[1], match[2]
     folder = snapshot(repository, revision)
     if folder is not None:
@@ -97,7 +100,9 @@ def nano_folder() -> Path:
     """The model inside the package. Raises `EngineLoadError` where it was left out."""
     folder = Path(str(resources.files("hiresvlm"))) / "nano" / "weights"
     if not (folder / "config.json").is_file():
-        raise EngineLoadError("this installation has no model nano", "install hiresvlm again, or name another --model")
+        raise EngineLoadError(
+            "this installation has no model nano", "install hiresvlm again, or name another --model"
+        )
     return folder
 
 
@@ -135,7 +140,9 @@ def fetch(source: Source) -> Source:
     try:
         path = snapshot_download(source.repository, revision=source.revision, allow_patterns=list(WANTED))
     except Exception as error:  # the client's errors have no common base, and most are of the network
-        raise EngineLoadError(f"the model {what} could not be fetched ({type(error).__name__})", hint) from error
+        raise EngineLoadError(
+            f"the model {what} could not be fetched ({type(error).__name__})", hint
+        ) from error
     folder = Path(path)
     return Source(source.name, folder.name, source.licence, folder, source.repository, source.preset)
 
@@ -186,8 +193,8 @@ def read_json(path: Path) -> dict[str, Any]:
 def fingerprint(folder: Path) -> str:
     """An id of the content of a local folder: settings in full, of weights their size and 64 blocks each.
 
-    Hashing gigabytes on every start would take longer than a rerun may; a changed weight file of the same size
-    differs in most of its blocks.
+    Hashing gigabytes on every start would take longer than a rerun may; a changed weight file of the same
+    size differs in most of its blocks.
     """
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
@@ -216,7 +223,9 @@ def _local(folder: Path, preset: Preset | None) -> Source:
 def _check_files(folder: Path) -> None:
     missing = _missing_shards(folder)
     if missing:
-        pickled = [path.name for path in sorted(folder.iterdir()) if path.suffix in (".bin", ".pt", ".pth", ".ckpt")]
+        pickled = [
+            path.name for path in sorted(folder.iterdir()) if path.suffix in (".bin", ".pt", ".pth", ".ckpt")
+        ]
         if pickled:
             raise EngineLoadError(
                 f"{folder} has pickled weights ({pickled[0]}), which can run code and are never loaded",

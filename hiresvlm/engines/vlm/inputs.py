@@ -1,7 +1,8 @@
 """Pixels and words -> what the model takes: patches, token ids, three-axis positions.
 
-The processor of transformers does the same on the CPU in float32 (and needs torchvision for a video part that is
-never used). Here uint8 pixels travel to the device and are normalised there; a test holds the results equal.
+The processor of transformers does the same on the CPU in float32 (and needs torchvision for a video part
+that is never used). Here uint8 pixels travel to the device and are normalised there; a test holds the
+results equal.
 """
 
 from __future__ import annotations
@@ -105,10 +106,10 @@ class PromptMaker:
 
     def _tokens(self, instruction: str, images: int) -> tuple[int, ...]:
         """Ids with one placeholder an image."""
-        content: list[dict[str, str]] = [{"type": "image"} for _ in range(images)]
+        content: list[Any] = [{"type": "image"} for _ in range(images)]
         content.append({"type": "text", "text": self._as_words(instruction)})
         rendered = self._tokenizer.apply_chat_template(
-            [{"role": "user", "content": content}],
+            [{"role": "user", "content": content}],  # type: ignore[arg-type]
             chat_template=self._template,
             add_generation_prompt=True,
             tokenize=False,
@@ -119,7 +120,8 @@ class PromptMaker:
         return tuple(ids)
 
     def _as_words(self, text: str) -> str:
-        """Text in which no special token is left: it may come from a document, and must not end its own turn."""
+        """Text in which no special token is left: it may come from a document, and must not end its own
+        turn."""
         for token in self._special:
             text = text.replace(token, f"{token[0]} {token[1:]}")
         return text

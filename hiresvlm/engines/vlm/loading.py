@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hiresvlm.engines.vlm import quantization
-from hiresvlm.engines.vlm.device import element_bytes, free_memory
+from hiresvlm.engines.vlm.device import free_memory
 from hiresvlm.engines.vlm.folder import Model, Source, look, read_json
-from hiresvlm.engines.vlm.presets import fitting
-from hiresvlm.engines.vlm.shape import CONTEXT_BYTES
+from hiresvlm.engines.vlm.memory import check_fits, too_large
 from hiresvlm.errors import EngineLoadError, UsageError
 
 if TYPE_CHECKING:
@@ -68,11 +67,13 @@ class Loaded:
 def load(model: Model, quant: str, device: str) -> Loaded:
     """Load a model that was looked at. Raises `EngineLoadError`, `UsageError`."""
     if model.quantized and quant == "none":
-        raise UsageError(f"{model.folder} holds 4-bit weights", "leave --quant none away, or name the original model")
+        raise UsageError(
+            f"{model.folder} holds 4-bit weights", "leave --quant none away, or name the original model"
+        )
     prepared = quantization.cached(model.source) if quant == "int4" and not model.quantized else None
     if prepared is not None:
         model = look(Source(model.source.name, model.source.revision, model.source.licence, prepared))
-    _check_memory(model, quant, device)
+    check_fits(model.source.name, model.shape, quant, device)
     began = time.perf_counter()
     weights = _weights(model, quant, device)
     tokenizer, template = _tokenizer(model)
@@ -107,15 +108,16 @@ def _weights(model: Model, quant: str, device: str) -> PreTrainedModel:
     from transformers import AutoModelForImageTextToText
     from transformers.utils import logging as hf_logging
 
-    hf_logging.set_verbosity_error()
-    hf_logging.disable_progress_bar()
+    hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     dtype = torch.float32 if device == "cpu" else torch.bfloat16
     options: dict[str, Any] = {}
     if quant == "int4" and not model.quantized:
         options["quantization_config"] = quantization.nf4(dtype)
+    read: Any = AutoModelForImageTextToText.from_pretrained
     try:
-        weights, told = AutoModelForImageTextToText.from_pretrained(
+        weights, told = read(
             model.folder,
             dtype=dtype,
             device_map={"": device},
@@ -127,26 +129,33 @@ def _weights(model: Model, quant: str, device: str) -> PreTrainedModel:
             **options,
         )
     except torch.OutOfMemoryError as error:
-        raise _too_large(model, quant, device, free_memory(device)) from error
+        free = free_memory(device)
+        raise too_large(model.source.name, model.shape, quant, device, free) from error
     except Exception as error:  # any library below, any reason: all mean that this folder cannot be loaded
         message = f"the model in {model.folder} cannot be loaded ({type(error).__name__})"
-        raise EngineLoadError(message, "run it again with -v; if a file is damaged, download it again") from error
+        raise EngineLoadError(
+            message, "run it again with -v; if a file is damaged, download it again"
+        ) from error
     lacking = sorted({*told["missing_keys"], *(key for key, *_ in told["mismatched_keys"])})
     if lacking:
-        message = f"the weights in {model.folder} do not fit its config.json: {len(lacking)} are missing or of another size"
-        raise EngineLoadError(f"{message} ({lacking[0]})", "download the model again; it is incomplete")
-    weights.eval()
-    weights.requires_grad_(False)
+        raise EngineLoadError(
+            f"the weights in {model.folder} do not fit its config.json: "
+            f"{len(lacking)} are missing or of another size, such as {lacking[0]}",
+            "download the model again; it is incomplete",
+        )
+    found: PreTrainedModel = weights
+    found.eval()  # type: ignore[no-untyped-call]
+    found.requires_grad_(False)
     if quant == "int4":
-        quantization.check(weights)
-        _set_compute(weights, dtype)
+        quantization.check(found)
+        _set_compute(found, dtype)
     gc.collect()
-    return weights
+    return found
 
 
 def _set_compute(model: PreTrainedModel, dtype: torch.dtype) -> None:
     """A folder that was quantized on a GPU names its compute type; here it follows the device."""
-    from bitsandbytes.nn import Linear4bit
+    from bitsandbytes.nn.modules import Linear4bit
 
     for module in model.modules():
         if isinstance(module, Linear4bit):
@@ -158,12 +167,15 @@ def _tokenizer(model: Model) -> tuple[PreTrainedTokenizerBase, str]:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(model.folder, trust_remote_code=False, local_files_only=True)
+        tokenizer = AutoTokenizer.from_pretrained(
+            model.folder, trust_remote_code=False, local_files_only=True
+        )
     except Exception as error:  # damaged JSON, unknown class: the reason is the library's
         message = f"the tokenizer in {model.folder} cannot be loaded ({type(error).__name__})"
         raise EngineLoadError(message, "download the model again; it is incomplete") from error
     plain = model.folder / "chat_template.jinja"
     older = model.folder / "chat_template.json"
+    template: Any
     if plain.is_file():
         template = plain.read_text(encoding="utf-8")
     elif older.is_file():
@@ -186,30 +198,6 @@ def _ends(model: Model, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     if not found:
         raise EngineLoadError(f"{model.folder} names no token that ends an answer")
     return frozenset(found)
-
-
-def _check_memory(model: Model, quant: str, device: str) -> None:
-    free = free_memory(device)
-    if _needed(model, quant, device) > free:
-        raise _too_large(model, quant, device, free)
-
-
-def _needed(model: Model, quant: str, device: str) -> int:
-    context = 0 if device == "cpu" else CONTEXT_BYTES
-    return model.shape.needed(quant, element_bytes(device)) + context
-
-
-def _too_large(model: Model, quant: str, device: str, free: int) -> EngineLoadError:
-    needed = _needed(model, quant, device)
-    message = (
-        f"{model.source.name} ({quant}) needs about {needed / 2**30:.1f} GiB on {device}; {free / 2**30:.1f} GiB are free"
-    )
-    preset = fitting(free, quant, element_bytes(device))
-    if preset is not None:
-        return EngineLoadError(message, f"--model {preset.name} fits")
-    if quant == "none":
-        return EngineLoadError(message, "--quant int4 needs about a third")
-    return EngineLoadError(message, "no preset fits; --engine light reads on the CPU")
 
 
 def _tensors(model: PreTrainedModel) -> list[torch.Tensor]:

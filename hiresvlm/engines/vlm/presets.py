@@ -1,7 +1,7 @@
 """Models by name, each with its pinned revision, licence and size.
 
-A preset is a name for one commit of one repository, so that a record made today can be made again. The sizes are
-those of its `config.json`: what it needs is known before anything is downloaded.
+A preset is a name for one commit of one repository, so that a record made today can be made again. The
+sizes are those of its `config.json`: what it needs is known before anything is downloaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """NF4 weights: what is quantized, proof that it was, and folders that hold the result.
 
-Four bits go to the linear layers of the language model only. The vision tower, the projector and the output layer
-keep their precision: they are a small part of the memory and a large part of what quantization loses.
+Four bits go to the linear layers of the language model only. The vision tower, the projector and the output
+layer keep their precision: they are a small part of the memory and a large part of what quantization loses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def nf4(compute: torch.dtype) -> BitsAndBytesConfig:
     """The 4-bit configuration. Its own default would be fp4, which reads worse."""
     from transformers import BitsAndBytesConfig
 
-    return BitsAndBytesConfig(
+    return BitsAndBytesConfig(  # type: ignore[no-untyped-call]
         load_in_4bit=True,
         bnb_4bit_quant_type="nf4",
         bnb_4bit_compute_dtype=compute,
@@ -42,7 +42,7 @@ def nf4(compute: torch.dtype) -> BitsAndBytesConfig:
 
 def check(model: PreTrainedModel) -> None:
     """Prove that the language model is in NF4 and the rest is not. Raises `EngineLoadError`."""
-    from bitsandbytes.nn import Linear4bit
+    from bitsandbytes.nn.modules import Linear4bit
     from torch.nn import Linear
 
     wrong = []
@@ -51,7 +51,7 @@ def check(model: PreTrainedModel) -> None:
             continue
         wanted = ".language_model." in f".{name}."
         four = isinstance(module, Linear4bit)
-        if four != wanted or (four and module.weight.quant_type != "nf4"):
+        if four != wanted or (four and getattr(module.weight, "quant_type", None) != "nf4"):
             wrong.append(name)
     if wrong:
         raise EngineLoadError(

@@ -1,6 +1,7 @@
 """Scores of the next token -> the token, for rows that may each want it another way.
 
-Greedy unless a retry asks for more. Never a repetition penalty: it punishes what tables and totals must repeat.
+Greedy unless a retry asks for more. Never a repetition penalty: it punishes what tables and totals must
+repeat.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Decoding:
 GREEDY = Decoding()
 
 
-def pick(logits: torch.Tensor, rows: Sequence[tuple[Decoding, Sequence[int]]]) -> tuple[torch.Tensor, torch.Tensor]:
+def pick(
+    logits: torch.Tensor, rows: Sequence[tuple[Decoding, Sequence[int]]]
+) -> tuple[torch.Tensor, torch.Tensor]:
     """The next token of each row and its log-probability under the model's own scores.
 
     `logits`: (rows, vocabulary); `rows`: how each is decoded and its tokens so far. Nothing as large as the
@@ -54,7 +57,8 @@ def _pick_one(scores: torch.Tensor, decoding: Decoding, ids: Sequence[int]) -> i
 
 
 def repeats(ids: Sequence[int], size: int, window: int) -> set[int]:
-    """Tokens that would complete a run of `size` tokens that stands within the last `window` tokens already."""
+    """Tokens that would complete a run of `size` tokens that stands within the last `window` tokens
+    already."""
     recent = list(ids[-window:])
     tail = recent[len(recent) - size + 1 :]
     if len(recent) < size:

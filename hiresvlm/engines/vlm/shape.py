@@ -1,7 +1,8 @@
-"""What a model's `config.json` tells before anything is loaded: parameters, bytes of weights and of a request.
+"""What a model's `config.json` tells before anything is loaded: parameters, bytes of weights and of a
+request.
 
-Counts follow the modelling code of transformers 5.24 (`models/qwen2_5_vl`, `models/qwen3_vl`); a test compares
-them with the models themselves. Memory of activations is an estimate and says so.
+Counts follow the modelling code of transformers 5.24 (`models/qwen2_5_vl`, `models/qwen3_vl`); a test
+compares them with the models themselves. Memory of activations is an estimate and says so.
 """
 
 from __future__ import annotations
@@ -12,9 +13,6 @@ from typing import Any
 
 NF4_BYTES = 0.5625
 """Bytes of a 4-bit weight: half a byte, and a float32 scale for each block of 64."""
-
-CONTEXT_BYTES = 500 * 2**20
-"""What a CUDA context and the kernels of the libraries take (an estimate)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +82,10 @@ class Shape:
         return 2 * self.layers * self.kv_heads * self.head_dim * element
 
     def vision_bytes(self, patches: int, element: int) -> int:
-        """Estimate of the peak of the vision tower over a batch of patches: the widest layer and its input."""
-        widest = max(self.vision_inner * 2, self.vision_hidden * 5)
-        return patches * (widest + 2 * self.vision_hidden) * element + patches * 3 * self.temporal * self.patch**2 * 4
+        """Estimate of the peak of the vision tower: its widest layer, and the pixels as float32."""
+        widest = max(self.vision_inner * 2, self.vision_hidden * 5) + 2 * self.vision_hidden
+        pixels = 3 * self.temporal * self.patch**2
+        return patches * (widest * element + pixels * 4)
 
     def prefill_bytes(self, tokens: int, element: int) -> int:
         """Estimate of the peak of a prefill over so many padded tokens, keys and values aside."""

@@ -1,16 +1,16 @@
 """The rows that are being decoded: newcomers join between two steps, finished rows leave.
 
-`generate` of transformers runs a batch until its longest answer ends, and its continuous batching knows no images.
-Here newcomers are prefilled as a left-padded batch of their own and appended to the running one. That is exact:
-keys are cached already rotated, so a column may move, and padding is masked. Positions are kept for each row,
-because the model's own `rope_deltas` belongs to whoever called last.
+`generate` of transformers runs a batch until its longest answer ends, and its continuous batching knows no
+images. Here newcomers are prefilled as a left-padded batch of their own and appended to the running one.
+That is exact: keys are cached already rotated, so a column may move, and padding is masked. Positions are
+kept for each row, because the model's own `rope_deltas` belongs to whoever called last.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import DynamicCache
@@ -105,7 +105,7 @@ class Slots:
         state.mask, state.position, state.last = state.mask[index], state.position[index], state.last[index]
         unused = int(state.mask.any(0).to(torch.uint8).argmax())
         state.mask = state.mask[:, unused:]
-        for layer in state.cache.layers:
+        for layer in _layers(state.cache):
             # One layer at a time, so that no two copies of the whole cache are in memory.
             layer.keys = layer.keys[index, :, unused:]
             layer.values = layer.values[index, :, unused:]
@@ -154,11 +154,16 @@ class Slots:
         return tokens
 
 
+def _layers(cache: DynamicCache) -> list[Any]:
+    """Layers with `keys` and `values`, (rows, heads, columns, width) each."""
+    return list(cache.layers)
+
+
 def _appended(first: _State, second: _State) -> _State:
     """Two batches as one: the narrower is padded on the left."""
     width = max(first.mask.shape[1], second.mask.shape[1])
     mask = torch.cat((_widened(first.mask, width, 1), _widened(second.mask, width, 1)))
-    for mine, new in zip(first.cache.layers, second.cache.layers, strict=True):
+    for mine, new in zip(_layers(first.cache), _layers(second.cache), strict=True):
         mine.keys = torch.cat((_widened(mine.keys, width, 2), _widened(new.keys, width, 2)))
         mine.values = torch.cat((_widened(mine.values, width, 2), _widened(new.values, width, 2)))
         new.keys = new.values = None

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from hiresvlm.engines.vlm.loading import Loaded
 
 MAX_PATCHES = 16_384
-"""Patches in one run of the vision tower: 12 pages of 1,280 visual tokens are 61,440, so this is three of them."""
+"""Patches in one run of the vision tower: three images of 1,280 visual tokens."""
+MIN_PATCHES = 1_024
 
 
 class VisionEncoder:
@@ -52,8 +53,14 @@ class VisionEncoder:
                 self.cache.put((self._identity, image.key), features)
         return [found[image.key] for image in images]
 
+    def shrink(self) -> None:
+        """Memory ran out: drop what is kept, and run fewer patches at a time."""
+        self.cache.clear()
+        self.max_patches = max(MIN_PATCHES, self.max_patches // 2)
+
     def as_output(self, features: Sequence[Features]) -> Any:
-        """Features of the images of a batch of prompts in the form that the model takes as `mm_encoder_outputs`."""
+        """Features of the images of a batch of prompts in the form that the model takes as
+        `mm_encoder_outputs`."""
         assert self._output is not None
         fields: dict[str, Any] = {"pooler_output": tuple(one.tokens for one in features)}
         if features[0].deepstack:
