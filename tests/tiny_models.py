@@ -103,7 +103,7 @@ def _config(family: str, vocabulary: int, text: dict[str, Any]) -> Qwen2_5_VLCon
         "video_token_id": ids["<|video_pad|>"],
         "vision_start_token_id": ids["<|vision_start|>"],
         "vision_end_token_id": ids["<|vision_end|>"],
-        "tie_word_embeddings": family == "qwen3_vl",
+        "tie_word_embeddings": False,
     }
     decoder = {
         "vocab_size": vocabulary,
