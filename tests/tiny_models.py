@@ -45,7 +45,9 @@ CHAT_TEMPLATE = (
 )
 
 
-def save_tiny(folder: Path, family: str, *, seed: int = 0, scale: float = 0.1, **text: Any) -> Path:
+def save_tiny(
+    folder: Path, family: str, *, seed: int = 0, scale: float = 0.1, dtype: str = "float32", **text: Any
+) -> Path:
     """Write a random model of a family with tokenizer and image processor settings; `text` changes its
     config.
 
@@ -65,7 +67,7 @@ def save_tiny(folder: Path, family: str, *, seed: int = 0, scale: float = 0.1, *
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
     pad = tokenizer.convert_tokens_to_ids("<|endoftext|>")
     model.generation_config = GenerationConfig(eos_token_id=[end, pad], pad_token_id=pad)
-    model.save_pretrained(folder)
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
     patch = config.vision_config.patch_size
     factor = patch * config.vision_config.spatial_merge_size
     processor = {

@@ -65,7 +65,10 @@ class Loaded:
 
 
 def load(model: Model, quant: str, device: str) -> Loaded:
-    """Load a model that was looked at. Raises `EngineLoadError`, `UsageError`."""
+    """Load a model that was looked at, from its pre-quantized twin in the cache where there is one.
+
+    Raises `EngineLoadError`, `UsageError`.
+    """
     if model.quantized and quant == "none":
         raise UsageError(
             f"{model.folder} holds 4-bit weights", "leave --quant none away, or name the original model"
@@ -75,7 +78,7 @@ def load(model: Model, quant: str, device: str) -> Loaded:
         model = look(Source(model.source.name, model.source.revision, model.source.licence, prepared))
     check_fits(model.source.name, model.shape, quant, device)
     began = time.perf_counter()
-    weights = _weights(model, quant, device)
+    weights = read_weights(model, quant, device)
     tokenizer, template = _tokenizer(model)
     return Loaded(
         facts=model,
@@ -86,7 +89,7 @@ def load(model: Model, quant: str, device: str) -> Loaded:
         image_token=int(model.config["image_token_id"]),
         ends=_ends(model, tokenizer),
         device=weights.device,
-        dtype=weights.dtype,
+        dtype=weights.model.visual.dtype,
         quant=quant,
         load_s=time.perf_counter() - began,
     )
@@ -103,7 +106,8 @@ def image_settings(model: Model) -> ImageSettings:
     return ImageSettings(shape.patch, shape.merge, shape.temporal, tuple(mean), tuple(std))
 
 
-def _weights(model: Model, quant: str, device: str) -> PreTrainedModel:
+def read_weights(model: Model, quant: str, device: str, *, as_stored: bool = False) -> PreTrainedModel:
+    """The network alone. `as_stored`: in the number type of its files. Raises `EngineLoadError`."""
     import torch
     from transformers import AutoModelForImageTextToText
     from transformers.utils import logging as hf_logging
@@ -119,7 +123,7 @@ def _weights(model: Model, quant: str, device: str) -> PreTrainedModel:
     try:
         weights, told = read(
             model.folder,
-            dtype=dtype,
+            dtype="auto" if as_stored else dtype,
             device_map={"": device},
             attn_implementation="sdpa",
             use_safetensors=True,
@@ -148,19 +152,25 @@ def _weights(model: Model, quant: str, device: str) -> PreTrainedModel:
     found.requires_grad_(False)
     if quant == "int4":
         quantization.check(found)
-        _set_compute(found, dtype)
+        if not as_stored:
+            _set_number_type(found, dtype)
     gc.collect()
     return found
 
 
-def _set_compute(model: PreTrainedModel, dtype: torch.dtype) -> None:
-    """A folder that was quantized on a GPU names its compute type; here it follows the device."""
-    from bitsandbytes.nn.modules import Linear4bit
+def _set_number_type(model: PreTrainedModel, dtype: torch.dtype) -> None:
+    """Everything computes in the number type of the device, whatever a quantized folder was made from."""
+    from bitsandbytes.nn.modules import Linear4bit, Params4bit
 
+    for parameter in model.parameters():
+        if not isinstance(parameter, Params4bit):
+            parameter.data = parameter.data.to(dtype)
     for module in model.modules():
         if isinstance(module, Linear4bit):
             module.compute_dtype = dtype
             module.compute_type_is_set = True
+            state: Any = module.weight
+            state.quant_state.dtype = dtype
 
 
 def _tokenizer(model: Model) -> tuple[PreTrainedTokenizerBase, str]:

@@ -13,8 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hiresvlm.engines.vlm.device import cache_folder
-from hiresvlm.engines.vlm.folder import CARD, Model, Source, look
+from hiresvlm.engines.vlm.device import cache_folder, choose, prepare_environment
+from hiresvlm.engines.vlm.folder import CARD, Model, Source, fetch, locate, look
 from hiresvlm.errors import EngineLoadError, OutputError
 
 if TYPE_CHECKING:
@@ -66,14 +66,29 @@ def cached(source: Source) -> Path | None:
     return folder if (folder / "config.json").is_file() and (folder / CARD).is_file() else None
 
 
-def save(model: Model, loaded: PreTrainedModel, out: Path | None) -> Path:
-    """Write quantized weights as a model folder of the same identity; None: into the cache.
+def quantize(name: str, out: Path | None, device: str) -> Path:
+    """Make a pre-quantized folder of a model, for the cache when `out` is None; fetches the model if need be.
+
+    Raises `EngineLoadError`, `OutputError`.
+    """
+    source = locate(name)
+    device = choose(device)
+    model = look(source if source.on_disk else fetch(source))
+    if model.quantized:
+        raise EngineLoadError(f"{model.folder} is quantized already")
+    target = out or cache_folder() / "quantized" / _folder_name(model.source)
+    _check_free(target)
+    prepare_environment()
+    from hiresvlm.engines.vlm.loading import read_weights
+
+    return save(model, read_weights(model, "int4", device, as_stored=True), target)
+
+
+def save(model: Model, loaded: PreTrainedModel, target: Path) -> Path:
+    """Write quantized weights as a model folder of the same identity.
 
     The folder appears whole or not at all. Raises `OutputError`.
     """
-    target = out or cache_folder() / "quantized" / _folder_name(model.source)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise OutputError(f"{target} exists already", "name a new folder")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -103,6 +118,11 @@ def save(model: Model, loaded: PreTrainedModel, out: Path | None) -> Path:
         shutil.rmtree(scratch, ignore_errors=True)
     look(Source(model.source.name, model.source.revision, None, target))
     return target
+
+
+def _check_free(target: Path) -> None:
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise OutputError(f"{target} exists already", "name a new folder, or remove this one")
 
 
 def _folder_name(source: Source) -> str:
