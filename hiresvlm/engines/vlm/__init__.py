@@ -162,7 +162,7 @@ class VlmEngine:
             budget=self._budget,
             rows=self._rows,
             instruction=loaded.facts.card.get("transcribe"),
-            on_device=lambda: release(loaded.device),
+            release=lambda: release(loaded.device),
         )
 
     def _loop(self) -> Loop:

@@ -34,6 +34,8 @@ def characters(pixels: Pixels) -> int:
     character covers several squares of its own strokes. Pictures count as text, which only makes the bound
     looser.
     """
+    if min(pixels.shape[:2]) < MIN_GLYPH:
+        return 0
     gray = cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2GRAY)
     across = cv2.absdiff(gray[:, 1:], gray[:, :-1]) > EDGE
     down = cv2.absdiff(gray[1:], gray[:-1]) > EDGE

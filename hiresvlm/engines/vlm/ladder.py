@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from hiresvlm.datatypes import Failure, Reply, Request, Stop, Tokens
 from hiresvlm.engines.vlm.confidence import Written, lines_of
 from hiresvlm.engines.vlm.ink import characters
+from hiresvlm.engines.vlm.refusal import is_refusal
 from hiresvlm.engines.vlm.sampling import GREEDY, Decoding
 from hiresvlm.engines.vlm.splitting import halves
-from hiresvlm.engines.vlm.stopping import Limits, TextOf, refusal
+from hiresvlm.engines.vlm.stopping import Limits, TextOf
 
 if TYPE_CHECKING:
     from hiresvlm.datatypes import Pixels
@@ -191,7 +192,7 @@ def outcome_of(
 ) -> Outcome:
     """Judge the tokens of a finished job."""
     text = text_of(ids)
-    if stop is Stop.EOS and refusal(text, job.inked):
+    if stop is Stop.EOS and is_refusal(text, job.inked):
         stop = Stop.REFUSAL
     capped = stop is Stop.LENGTH and job.limits.tokens < job.task.request.max_new_tokens
     return Outcome(job, text, stop, Written(tuple(ids), tuple(logprobs)), capped)

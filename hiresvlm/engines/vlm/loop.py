@@ -9,7 +9,6 @@ a failure.
 
 from __future__ import annotations
 
-import gc
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -79,8 +78,8 @@ class Parts:
     """Most rows in work at a time."""
     instruction: str | None
     """What the model was trained to transcribe with; None: the request's own words."""
-    on_device: Callable[[], None] = lambda: None
-    """Frees what the allocator keeps."""
+    release: Callable[[], None] = lambda: None
+    """Gives back memory that nothing uses any more."""
     clock: Callable[[], float] = time.perf_counter
 
 
@@ -275,8 +274,7 @@ class Loop:
         affected = list(dict.fromkeys((*self._rows.values(), *jobs)))
         self._slots.clear()
         self._rows.clear()
-        gc.collect()
-        self._parts.on_device()
+        self._parts.release()
         if memory:
             self._out_of_memory(affected)
         else:

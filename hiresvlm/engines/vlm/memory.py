@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 from typing import TYPE_CHECKING
 
@@ -64,10 +65,11 @@ def peak_bytes(device: torch.device) -> int:
 
 
 def release(device: torch.device) -> None:
-    """Give back what the allocator of a GPU keeps."""
+    """Give back what nothing uses any more: on a GPU the allocator keeps it."""
     if device.type == "cuda":
         import torch
 
+        gc.collect()
         torch.cuda.empty_cache()
 
 

@@ -1,8 +1,7 @@
-"""When an answer is over, and whether to believe that it is: end token, limit, loops, refusals."""
+"""When an answer is over: its end token, its limit, or a loop."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
@@ -67,19 +66,18 @@ def ending(ids: Sequence[int], ends: Collection[int], limits: Limits, text_of: T
 def loop(ids: Sequence[int], text_of: TextOf) -> int | None:
     """Tokens to keep when the tail repeats itself exactly: up to the end of the first period. None: it does
     not."""
-    tail = ids[-(LEADER_REPEATED + 2 * PERIODS) :]
-    size = len(tail)
+    size = len(ids)
     for period in range(1, PERIODS + 1):
         if size - period < MIN_REPEATED:
             return None
         repeated = 0
-        while repeated < size - period and tail[size - 1 - repeated] == tail[size - 1 - repeated - period]:
+        while repeated < size - period and ids[size - 1 - repeated] == ids[size - 1 - repeated - period]:
             repeated += 1
         if repeated < max(MIN_PERIODS * period, MIN_REPEATED):
             continue
-        if repeated < LEADER_REPEATED and set(text_of(tail[size - period :])) <= _LEADERS:
+        if repeated < LEADER_REPEATED and set(text_of(ids[size - period :])) <= _LEADERS:
             continue
-        return len(ids) - repeated
+        return size - repeated
     return None
 
 
@@ -90,41 +88,3 @@ def melted(ids: Sequence[int]) -> bool:
     tail = ids[-MELTDOWN_WINDOW:]
     runs = [tuple(tail[n : n + MELTDOWN_SIZE]) for n in range(len(tail) - MELTDOWN_SIZE + 1)]
     return len(set(runs)) < MELTDOWN_DISTINCT * len(runs)
-
-
-_REFUSALS = re.compile(
-    r"""^\W*(?:
-      (?:i['’]?m\s+|i\s+am\s+)?(?:sorry|afraid)\b.*\b(?:can(?:no|')?t|unable|not\s+able|could\s*n[o'’]t|no\s+(?:text|image))
-    | i\s+(?:can\s*not|cannot|can['’]t|could\s+not|couldn['’]t|am\s+(?:not\s+able|unable))\b.*
-      \b(?:read|see|view|transcribe|extract|make\s+out|process|access|assist|help|identify|provide|recogni[sz]e)
-    | (?:unfortunately\W+)?(?:the|this)\s+(?:image|picture|photo|text|page|document|scan)s?\b.*
-      \b(?:too\s+(?:blurry|blurred|small|dark|low|faint)|illegible|unreadable|not\s+(?:legible|readable|clear\s+enough)
-        |cannot\s+be\s+read|can['’]t\s+be\s+read|(?:is|are)\s+(?:very\s+)?(?:blurry|blurred)
-        |does\s+not\s+contain\s+any|contains?\s+no\s+(?:readable\s+|legible\s+)?text)
-    | as\s+an\s+ai\b
-    | (?:非常|很|十分)?(?:抱歉|对不起|不好意思).*(?:无法|不能|没有办法|看不清|未能)
-    | (?:我|本)?(?:无法|不能|没有办法)(?:识别|辨认|读取|看清|查看|转录|提取|处理|提供|回答)
-    | (?:该|这|此|本)?(?:张|幅)?(?:图像|图片|照片|图中|文字|页面|文档).*
-      (?:太模糊|过于模糊|模糊不清|不清晰|看不清|无法(?:识别|辨认|读取|看清)|没有(?:可读|任何)?的?(?:文字|文本))
-    )""",
-    re.IGNORECASE | re.VERBOSE | re.DOTALL,
-)
-
-MAX_REFUSAL = 240
-"""Characters; a longer answer transcribes something."""
-MIN_INK_RATIO = 5.0
-"""A page that prints such a sentence has ink for it and little more. The estimate of the ink lies up to
-four times above the truth, so only an image with at least so many times the characters of the answer was
-not read."""
-
-
-def refusal(text: str, inked_characters: int | None) -> bool:
-    """Whether an answer declines to read rather than reads: it is nothing but such a sentence, and there is
-    more.
-
-    Without an estimate of the ink there is no way to tell, and the answer is taken as it is.
-    """
-    text = text.strip()
-    if not text or len(text) > MAX_REFUSAL or inked_characters is None:
-        return False
-    return inked_characters > MIN_INK_RATIO * len(text) and _REFUSALS.match(text) is not None
