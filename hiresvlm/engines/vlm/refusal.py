@@ -12,10 +12,8 @@ MAX_LENGTH = 240
 """Characters; a longer answer transcribes something."""
 
 MIN_INK_RATIO = 5.0
-"""The estimate of the ink lies up to four times above the truth (more for photographs), so only an image with
-at least so many times the characters of the answer was surely not read."""
-WIDE = 8
-"""A Chinese character may be taken for so many Latin ones, as its strokes stand alone."""
+"""The estimate of the ink is 1.2 to 5 times the truth (more for photographs), so only an image with more
+than that was surely not read."""
 
 
 def is_refusal(text: str, inked_characters: int | None) -> bool:
@@ -26,8 +24,7 @@ def is_refusal(text: str, inked_characters: int | None) -> bool:
     text = " ".join(text.split())
     if not text or len(text) > MAX_LENGTH or inked_characters is None:
         return False
-    own_ink = sum(WIDE if ord(character) >= 0x2E80 else 1 for character in text)
-    return inked_characters > MIN_INK_RATIO * own_ink and _REFUSAL.match(text) is not None
+    return inked_characters > MIN_INK_RATIO * len(text) and _REFUSAL.match(text) is not None
 
 
 def _any(*patterns: str) -> str:
