@@ -54,6 +54,8 @@ class VlmEngine:
         devices.prepare_environment()
         began = time.perf_counter()
         try:
+            from transformers import AutoModelForImageTextToText  # noqa: F401  (so that loading is timed alone)
+
             from hiresvlm.engines.vlm import loading
         except ImportError as error:
             hint = "install hiresvlm again with its dependencies"

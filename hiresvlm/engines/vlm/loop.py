@@ -81,6 +81,8 @@ class Parts:
     release: Callable[[], None] = lambda: None
     """Gives back memory that nothing uses any more."""
     clock: Callable[[], float] = time.perf_counter
+    ending: Callable[..., Ending | None] = ending
+    """When an answer is over."""
 
 
 class Loop:
@@ -224,7 +226,7 @@ class Loop:
             if math.isnan(row.logprobs[-1]):
                 finished.append((row, job, None))
                 continue
-            end = ending(row.ids, self._parts.ends, job.limits, self._parts.text_of)
+            end = self._parts.ending(row.ids, self._parts.ends, job.limits, self._parts.text_of)
             if end is not None:
                 finished.append((row, job, end))
         if not finished:
