@@ -21,10 +21,11 @@ from hiresvlm.engines.vlm import folder
 from hiresvlm.errors import EngineLoadError, UsageError
 
 if TYPE_CHECKING:
-    from hiresvlm.datatypes import Reply
+    from hiresvlm.datatypes import Reply, Request
     from hiresvlm.engines.vlm.folder import Source
+    from hiresvlm.engines.vlm.inputs import Prompt
     from hiresvlm.engines.vlm.loading import Loaded
-    from hiresvlm.engines.vlm.loop import Loop, Parts, Stats
+    from hiresvlm.engines.vlm.loop import Parts, Stats
     from hiresvlm.settings import EngineSettings
 
 LEGIBLE = 12.0
@@ -101,9 +102,32 @@ class VlmEngine:
         )
         return info, profile
 
+    @property
+    def loaded(self) -> Loaded:
+        """The model; for benchmarks. Raises `RuntimeError` when the engine is closed."""
+        if self._loaded is None:
+            raise RuntimeError("the engine is closed")
+        return self._loaded
+
+    @property
+    def parts(self) -> Parts:
+        """What the loop works with; for benchmarks. Raises `RuntimeError` when the engine is closed."""
+        if self._parts is None:
+            raise RuntimeError("the engine is closed")
+        return self._parts
+
+    def prompt(self, request: Request) -> Prompt:
+        """What the model is given for a request."""
+        from hiresvlm.engines.vlm.inputs import image_input
+
+        images = [image_input(view.pixels, self.parts.image) for view in request.views]
+        return self.parts.prompts.prompt(request.prompt, images)
+
     def generate(self, feed: Feed) -> Iterator[Reply]:
         """Keeps as many requests in work as slots and memory allow and yields replies as they are ready."""
-        return self._loop().run(feed)
+        from hiresvlm.engines.vlm.loop import Loop
+
+        return Loop(self.parts, self._stats).run(feed)
 
     def stats(self) -> dict[str, Any]:
         """What loading and the work so far took."""
@@ -111,14 +135,13 @@ class VlmEngine:
 
         from hiresvlm.engines.vlm.memory import peak_bytes
 
-        assert self._loaded is not None
         stats = self._stats
         cache = self._encoder.cache
         slot_steps = stats.steps * self._rows
         return {
             **{name: round(value, 3) for name, value in self._times.items()},
-            "weights_bytes": self._loaded.weight_bytes,
-            "peak_bytes": peak_bytes(self._loaded.device),
+            "weights_bytes": self.loaded.weight_bytes,
+            "peak_bytes": peak_bytes(self.loaded.device),
             "slots": self._rows,
             "slot_use": round(stats.row_steps / slot_steps, 4) if slot_steps else None,
             "budget_bytes": int(self._budget.limit),
@@ -166,13 +189,6 @@ class VlmEngine:
             instruction=loaded.facts.card.get("transcribe"),
             release=lambda: release(loaded.device),
         )
-
-    def _loop(self) -> Loop:
-        from hiresvlm.engines.vlm.loop import Loop
-
-        if self._parts is None:
-            raise RuntimeError("the engine is closed")
-        return Loop(self._parts, self._stats)
 
     def _warm_up(self) -> None:
         """One small request before the first page: kernels are compiled and chosen now, not in its time."""
