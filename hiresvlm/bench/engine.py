@@ -293,13 +293,13 @@ def _strategies(choice: Choice, paths: Sequence[str]) -> dict[str, Any]:
         typer.echo(f"strategy: {name}", err=True)
         found[name] = probe(choice.model, choice.quant, name, paths, choice.max_new_tokens)
     table(
-        ("strategy", "tokens", "encode+prefill ms", "peak MiB", "end-to-end ms", "kept", "CER", "published"),
+        ("strategy", "tokens", "encode+prefill ms", "work MiB", "end-to-end ms", "kept", "CER", "published"),
         [
             (
                 name,
                 f"{one.visual_tokens:.0f}",
                 f"{one.prefill_ms:.0f}",
-                f"{one.peak_bytes / 2**20:.0f}",
+                f"{one.work_bytes / 2**20:.0f}",
                 f"{one.total_ms:.0f}",
                 *(one.kept, one.cer, ", ".join(PUBLISHED.get(name, ("-",)))),
             )
@@ -307,9 +307,9 @@ def _strategies(choice: Choice, paths: Sequence[str]) -> dict[str, Any]:
         ],
     )
     typer.echo(
-        "tokens and ms: mean of a page; end-to-end: from the start of rendering to the record, waiting "
-        "included. fixed, naive and anyres are one prompt a page, as published (accuracy, tokens, memory, "
-        "prefill)."
+        "tokens and ms: mean of a page; work: peak memory above that of the loaded model; end-to-end: from the "
+        "start of rendering to the record, waiting included. fixed, naive and anyres are one prompt a page, as "
+        "published (accuracy, tokens, memory, prefill)."
     )
     return {name: one.as_dict() for name, one in found.items()}
 

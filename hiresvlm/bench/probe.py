@@ -19,6 +19,8 @@ class Reading:
     disk_bytes: int
     weight_bytes: int
     peak_bytes: int
+    work_bytes: int
+    """Peak less what was resident after loading: what reading took."""
     load_s: float
     visual_tokens: float
     prefill_ms: float
@@ -69,9 +71,10 @@ def measure(task: dict[str, Any]) -> Reading:
     engine = EngineSettings(name="vlm", model=task["model"], quant=task["quant"])
     limit = TaskSettings(max_new_tokens=task["max_new_tokens"])
     bench = Bench(Settings(engine=engine, task=limit, run=RunSettings(workers=1)))
-    read = bench.read(task["paths"], task["strategy"])
     vlm = bench.engine
     assert isinstance(vlm, VlmEngine)
+    idle = vlm.stats()["used_bytes"]
+    read = bench.read(task["paths"], task["strategy"])
     stats = vlm.stats()
     folder = vlm.loaded.facts.folder
     score = Score()
@@ -83,6 +86,7 @@ def measure(task: dict[str, Any]) -> Reading:
         disk_bytes=sum(file.stat().st_size for file in folder.glob("*.safetensors")),
         weight_bytes=stats["weights_bytes"],
         peak_bytes=stats["peak_bytes"],
+        work_bytes=stats["peak_bytes"] - idle,
         load_s=stats["load_s"],
         visual_tokens=statistics.mean(record["tokens"]["visual"] for record in pages),
         prefill_ms=statistics.mean(time["encode"] + time["prefill"] for time in times),

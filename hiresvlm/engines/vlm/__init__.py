@@ -133,7 +133,7 @@ class VlmEngine:
         """What loading and the work so far took."""
         from dataclasses import asdict
 
-        from hiresvlm.engines.vlm.memory import peak_bytes
+        from hiresvlm.engines.vlm.memory import peak_bytes, used_bytes
 
         stats = self._stats
         cache = self._encoder.cache
@@ -141,6 +141,7 @@ class VlmEngine:
         return {
             **{name: round(value, 3) for name, value in self._times.items()},
             "weights_bytes": self.loaded.weight_bytes,
+            "used_bytes": used_bytes(self.loaded.device),
             "peak_bytes": peak_bytes(self.loaded.device),
             "slots": self._rows,
             "slot_use": round(stats.row_steps / slot_steps, 4) if slot_steps else None,

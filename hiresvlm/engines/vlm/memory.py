@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import resource
 from typing import TYPE_CHECKING
@@ -55,13 +56,34 @@ def budget_bytes(loaded: Loaded, cache_bytes: int, share: float) -> tuple[int, i
     return max(LEAST_BUDGET, free), shape.kv_bytes(element)
 
 
+def used_bytes(device: torch.device) -> int:
+    """Bytes in use now: of the GPU's allocator, or resident in this process."""
+    if device.type == "cuda":
+        import torch
+
+        return int(torch.cuda.memory_allocated(device))
+    return resident_bytes()
+
+
 def peak_bytes(device: torch.device) -> int:
     """Most bytes used so far: of the GPU's allocator, or resident in this process."""
     if device.type == "cuda":
         import torch
 
         return int(torch.cuda.max_memory_allocated(device))
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return resident_bytes("VmHWM")
+
+
+def resident_bytes(field: str = "VmRSS") -> int:
+    """Resident bytes of this process now, or at its peak (`VmHWM`).
+
+    Not `ru_maxrss`, which on Linux counts the parent's memory at the time of the fork.
+    """
+    with contextlib.suppress(OSError), open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        for line in file:
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
 
 
 def release(device: torch.device) -> None:
