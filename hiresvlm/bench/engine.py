@@ -307,8 +307,8 @@ def _strategies(choice: Choice, paths: Sequence[str]) -> dict[str, Any]:
         ],
     )
     typer.echo(
-        "tokens and ms: mean of a page; work: peak memory above that of the loaded model; end-to-end: from the "
-        "start of rendering to the record, waiting included. fixed, naive and anyres are one prompt a page, as "
+        "tokens and ms: mean of a page; work: peak memory above that of the loaded model; end-to-end: from "
+        "the start of rendering to the record, waiting included. fixed, naive, anyres: one prompt a page, as "
         "published (accuracy, tokens, memory, prefill)."
     )
     return {name: one.as_dict() for name, one in found.items()}
