@@ -205,6 +205,28 @@ def test_what_is_not_here_is_not_fetched_when_the_hub_is_forbidden(monkeypatch: 
     assert "HF_HUB_OFFLINE" in done.stderr
 
 
+def test_of_an_unknown_repository_only_settings_are_fetched_before_it_is_known_to_fit(
+    copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[list[str]] = []
+
+    def download(repository: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+        fetched.append(allow_patterns)
+        return str(copy)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    settings = EngineSettings(name="vlm", model="some/model@v2", quant="none", device="cpu")
+    info, profile = VlmEngine.describe(settings)
+    assert (info.model, info.revision, profile.factor) == ("some/model", copy.name, 28)
+    monkeypatch.setattr(memory, "free_memory", lambda _: 2**20)
+    with pytest.raises(EngineLoadError, match="needs about"):
+        VlmEngine(settings)
+    assert fetched == [["*.json"]] * 3
+    change(copy / "config.json", model_type="llava")
+    with pytest.raises(EngineLoadError, match="does not run"):
+        VlmEngine.describe(settings)
+
+
 def test_a_local_model_needs_no_network(tiny: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object, **options: object) -> None:
         raise AssertionError("a network call")

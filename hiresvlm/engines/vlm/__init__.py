@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hiresvlm.engines import EngineInfo, EngineProfile, Feed
 from hiresvlm.engines.vlm import device as devices
-from hiresvlm.engines.vlm import folder
+from hiresvlm.engines.vlm import folder, memory
 from hiresvlm.errors import EngineLoadError, UsageError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hiresvlm.engines.vlm.inputs import Prompt
     from hiresvlm.engines.vlm.loading import Loaded
     from hiresvlm.engines.vlm.loop import Parts, Stats
+    from hiresvlm.engines.vlm.shape import Shape
     from hiresvlm.settings import EngineSettings
 
 LEGIBLE = 12.0
@@ -48,9 +49,10 @@ class VlmEngine:
 
     def __init__(self, settings: EngineSettings) -> None:
         self.info, self.profile = self.describe(settings)
-        source = folder.locate(settings.model)
+        source, _, shape = _facts(settings)
+        assert self.info.device is not None
         if not source.on_disk:
-            _check_size(source, settings)
+            memory.check_fits(source.name, shape, settings.quant, self.info.device)
             source = folder.fetch(source)
         devices.prepare_environment()
         began = time.perf_counter()
@@ -62,7 +64,6 @@ class VlmEngine:
             hint = "install hiresvlm again with its dependencies"
             raise EngineLoadError(f"engine vlm cannot be loaded: {error}", hint) from error
         imported = time.perf_counter()
-        assert self.info.device is not None
         self._loaded: Loaded | None = loading.load(folder.look(source), settings.quant, self.info.device)
         self._parts: Parts | None = self._build(settings.slots)
         loaded = time.perf_counter()
@@ -78,21 +79,9 @@ class VlmEngine:
         """Identity and profile from the files of the model, or from the preset when it is not on disk yet."""
         if settings.quant not in ("int4", "none"):
             raise UsageError(f"--quant {settings.quant!r} is not known", "choose int4 or none")
-        source = folder.locate(settings.model)
-        card: dict[str, Any] = {}
-        shape = source.preset.shape if source.preset is not None else None
-        revision = source.revision
-        if source.on_disk:
-            looked = folder.look(source)
-            card, shape = dict(looked.card), looked.shape
-            if looked.quantized and settings.quant == "none":
-                raise UsageError(f"{looked.folder} holds 4-bit weights", "leave --quant none away")
-        elif shape is None:  # a repository that is no preset: its files decide
-            fetched = folder.fetch(source)
-            revision = fetched.revision
-            looked = folder.look(fetched)
-            card, shape = dict(looked.card), looked.shape
-        info = EngineInfo("vlm", source.name, revision, settings.quant, devices.choose(settings.device))
+        source, card, shape = _facts(settings)
+        device = devices.choose(settings.device)
+        info = EngineInfo("vlm", source.name, source.revision, settings.quant, device)
         clean = card.get("legible_clean")
         profile = EngineProfile(
             legible=float(card.get("legible", LEGIBLE)),
@@ -133,16 +122,14 @@ class VlmEngine:
         """What loading and the work so far took."""
         from dataclasses import asdict
 
-        from hiresvlm.engines.vlm.memory import peak_bytes, used_bytes
-
         stats = self._stats
         cache = self._encoder.cache
         slot_steps = stats.steps * self._rows
         return {
             **{name: round(value, 3) for name, value in self._times.items()},
             "weights_bytes": self.loaded.weight_bytes,
-            "used_bytes": used_bytes(self.loaded.device),
-            "peak_bytes": peak_bytes(self.loaded.device),
+            "used_bytes": memory.used_bytes(self.loaded.device),
+            "peak_bytes": memory.peak_bytes(self.loaded.device),
             "slots": self._rows,
             "slot_use": round(stats.row_steps / slot_steps, 4) if slot_steps else None,
             "budget_bytes": int(self._budget.limit),
@@ -154,17 +141,17 @@ class VlmEngine:
         """Frees the model."""
         if self._loaded is None:
             return
-        self._loaded = None
-        self._parts = None
+        device = self._loaded.device
         self._encoder.cache.clear()
+        self._loaded = self._parts = None
         del self._encoder
+        memory.release(device)
 
     def _build(self, slots: int | None) -> Parts:
         from hiresvlm.engines.vlm.admission import Budget
         from hiresvlm.engines.vlm.cache import FeatureCache
         from hiresvlm.engines.vlm.inputs import PromptMaker
         from hiresvlm.engines.vlm.loop import Parts, Stats
-        from hiresvlm.engines.vlm.memory import budget_bytes, release
         from hiresvlm.engines.vlm.slots import Slots
         from hiresvlm.engines.vlm.vision import VisionEncoder
 
@@ -173,7 +160,7 @@ class VlmEngine:
         on_gpu = loaded.device.type == "cuda"
         self._rows = slots or _default_slots(loaded)
         self._encoder = VisionEncoder(loaded, FeatureCache(GPU_CACHE if on_gpu else CPU_CACHE))
-        self._budget = Budget(*budget_bytes(loaded, self._encoder.cache.limit, BUDGET_SHARE))
+        self._budget = Budget(*memory.budget_bytes(loaded, self._encoder.cache.limit, BUDGET_SHARE))
         self._stats: Stats = Stats()
         tokenizer = loaded.tokenizer
         return Parts(
@@ -188,7 +175,7 @@ class VlmEngine:
             budget=self._budget,
             rows=self._rows,
             instruction=loaded.facts.card.get("transcribe"),
-            release=lambda: release(loaded.device),
+            release=lambda: memory.release(loaded.device),
         )
 
     def _warm_up(self) -> None:
@@ -227,10 +214,14 @@ def _default_slots(loaded: Loaded) -> int:
     return SMALL_SLOTS if loaded.facts.shape.parameters < SMALL else CPU_SLOTS
 
 
-def _check_size(source: Source, settings: EngineSettings) -> None:
-    """Refuse before anything is downloaded what cannot fit. Raises `EngineLoadError`."""
-    if source.preset is None or source.preset.shape is None:
-        return
-    from hiresvlm.engines.vlm.memory import check_fits
-
-    check_fits(source.name, source.preset.shape, settings.quant, devices.choose(settings.device))
+def _facts(settings: EngineSettings) -> tuple[Source, dict[str, Any], Shape]:
+    """Who the model is, its card and shape; of a preset that is not on disk from what we know of it."""
+    source = folder.locate(settings.model)
+    if source.on_disk:
+        looked = folder.look(source)
+        if looked.quantized and settings.quant == "none":
+            raise UsageError(f"{looked.folder} holds 4-bit weights", "leave --quant none away")
+        return source, dict(looked.card), looked.shape
+    if source.preset is not None and source.preset.shape is not None:
+        return source, {}, source.preset.shape
+    return folder.fetch_facts(source)

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -127,8 +127,11 @@ def snapshot(repository: str, revision: str | None) -> Path | None:
     return folder if (folder / "config.json").is_file() and not _missing_shards(folder) else None
 
 
-def fetch(source: Source) -> Source:
-    """Download a model that is not on disk. Raises `EngineLoadError`, also where the network is forbidden."""
+def fetch(source: Source, wanted: Sequence[str] = WANTED) -> Source:
+    """Download a model that is not on disk, or some of its files.
+
+    Raises `EngineLoadError`, also where the network is forbidden.
+    """
     assert source.repository is not None
     what = f"{source.repository}{'' if source.revision is None else '@' + source.revision}"
     hint = "fetch it on a machine with network (hf download), or give a local folder to --model"
@@ -138,13 +141,28 @@ def fetch(source: Source) -> Source:
     from huggingface_hub import snapshot_download
 
     try:
-        path = snapshot_download(source.repository, revision=source.revision, allow_patterns=list(WANTED))
+        path = snapshot_download(source.repository, revision=source.revision, allow_patterns=list(wanted))
     except Exception as error:  # the client's errors have no common base, and most are of the network
         raise EngineLoadError(
             f"the model {what} could not be fetched ({type(error).__name__})", hint
         ) from error
     folder = Path(path)
     return Source(source.name, folder.name, source.licence, folder, source.repository, source.preset)
+
+
+def fetch_facts(source: Source) -> tuple[Source, dict[str, Any], Shape]:
+    """Revision, card and shape of a repository that is not on disk: its settings are fetched, no weights.
+
+    Raises `EngineLoadError`.
+    """
+    found = fetch(source, ("*.json",))
+    assert found.folder is not None
+    config, card = _config(found.folder), _card(found.folder)
+    return (
+        Source(found.name, found.revision, None, None, found.repository),
+        card,
+        _shape(found.folder, config),
+    )
 
 
 def is_offline() -> bool:
@@ -159,21 +177,9 @@ def look(source: Source) -> Model:
     """
     folder = source.folder
     assert folder is not None
-    config = read_json(folder / "config.json")
-    kind = config.get("model_type")
-    if kind not in FAMILIES:
-        named = ", ".join(map(str, config.get("architectures") or [kind]))
-        raise EngineLoadError(
-            f"{folder} holds {named}, which engine vlm does not run",
-            "it runs the Qwen2.5-VL and Qwen3-VL families",
-        )
+    config = _config(folder)
     _check_files(folder)
-    try:
-        shape = shape_of(config)
-    except (KeyError, TypeError) as error:
-        raise EngineLoadError(f"{folder}/config.json lacks {error}", "download the model again") from error
-    card = read_json(folder / CARD) if (folder / CARD).is_file() else {}
-    return Model(source, folder, config, card, shape)
+    return Model(source, folder, config, _card(folder), _shape(folder, config))
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -212,8 +218,32 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
+def _config(folder: Path) -> dict[str, Any]:
+    """`config.json`, of a family that the engine runs."""
+    config = read_json(folder / "config.json")
+    kind = config.get("model_type")
+    if kind not in FAMILIES:
+        named = ", ".join(map(str, config.get("architectures") or [kind]))
+        raise EngineLoadError(
+            f"{folder} holds {named}, which engine vlm does not run",
+            "it runs the Qwen2.5-VL and Qwen3-VL families",
+        )
+    return config
+
+
+def _shape(folder: Path, config: Mapping[str, Any]) -> Shape:
+    try:
+        return shape_of(config)
+    except (KeyError, TypeError) as error:
+        raise EngineLoadError(f"{folder}/config.json lacks {error}", "download the model again") from error
+
+
+def _card(folder: Path) -> dict[str, Any]:
+    return read_json(folder / CARD) if (folder / CARD).is_file() else {}
+
+
 def _local(folder: Path, preset: Preset | None) -> Source:
-    card = read_json(folder / CARD) if (folder / CARD).is_file() else {}
+    card = _card(folder)
     name = card.get("name") or (f"hiresvlm-{NANO}" if preset else folder.resolve().name)
     revision = card.get("revision") or fingerprint(folder)
     licence = card.get("licence") or (preset.licence if preset else None)
