@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hiresvlm.engines.vlm.inputs import grid_thw, token_types
+from hiresvlm.engines.vlm.kv import RoomyLayer
 from hiresvlm.engines.vlm.sampling import GREEDY, Decoding, pick, repeats
 from hiresvlm.engines.vlm.slots import Row
 from tests.tiny_models import FAMILIES
@@ -122,6 +123,27 @@ def test_positions_of_the_model_itself_are_not_touched(benches: dict[str, Bench]
         slots.step()
     bench.loaded.model.model.rope_deltas = before
     assert_same_answer(bench, row.prompt, row.ids, wanted)
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.booleans()), min_size=1, max_size=20), st.integers(1, 200))
+def test_keys_that_grow_in_place_are_those_that_were_appended(
+    appends: list[tuple[int, bool]], first: int
+) -> None:
+    layer = RoomyLayer()
+    wanted = torch.randn(2, 1, first, 4)
+    layer.update(wanted, -wanted)
+    for columns, cut in appends:
+        more = torch.randn(wanted.shape[0], 1, columns, 4)
+        wanted = torch.cat((wanted, more), dim=2)
+        keys, values = layer.update(more, -more)
+        assert torch.equal(keys, wanted)
+        assert torch.equal(values, -wanted)
+        if cut and wanted.shape[2] > 1:
+            wanted = wanted[:1, :, 1:]
+            layer.put(layer.keys[:1, :, 1:], layer.values[:1, :, 1:])
+    assert layer.get_seq_length() == wanted.shape[2]
+    layer.drop()
+    assert layer.get_seq_length() == 0
 
 
 # ------------------------------------------------------------------------------------------ sampling

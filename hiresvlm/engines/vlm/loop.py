@@ -37,6 +37,9 @@ REFILL_STEPS = 64
 """The feed is asked for more at least this often while a slot is free."""
 POLL_STEPS = 4
 """And no more often than this: each time polls the rendering processes."""
+LEAST_WAITING = 8
+"""Requests that wait, and at least twice the slots: enough to sort by length, few enough to end soon when
+asked."""
 MAX_DEVICE_ERRORS = 3
 """So many requests in a row that fail on a GPU by themselves mean that the GPU is lost, not that they are
 bad."""
@@ -93,7 +96,7 @@ class Loop:
         self._slots = parts.slots
         self._budget = parts.budget
         self._stats = stats
-        self._waiting: Window[Job] = Window(max(32, 2 * parts.rows))
+        self._waiting: Window[Job] = Window(max(LEAST_WAITING, 2 * parts.rows))
         self._prompts: dict[Job, Prompt] = {}
         self._rows: dict[Row, Job] = {}
         self._replies: list[Reply] = []

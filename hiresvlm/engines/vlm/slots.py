@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from transformers import DynamicCache
 
 from hiresvlm.engines.vlm.inputs import Prompt, grid_thw, token_types
+from hiresvlm.engines.vlm.kv import layers, roomy_cache
 from hiresvlm.engines.vlm.sampling import GREEDY, Decoding, pick
 
 if TYPE_CHECKING:
+    from transformers import DynamicCache
+
     from hiresvlm.engines.vlm.cache import Features
     from hiresvlm.engines.vlm.loading import Loaded
     from hiresvlm.engines.vlm.vision import VisionEncoder
@@ -105,10 +107,9 @@ class Slots:
         state.mask, state.position, state.last = state.mask[index], state.position[index], state.last[index]
         unused = int(state.mask.any(0).to(torch.uint8).argmax())
         state.mask = state.mask[:, unused:]
-        for layer in _layers(state.cache):
+        for layer in layers(state.cache):
             # One layer at a time, so that no two copies of the whole cache are in memory.
-            layer.keys = layer.keys[index, :, unused:]
-            layer.values = layer.values[index, :, unused:]
+            layer.put(layer.keys[index, :, unused:], layer.values[index, :, unused:])
 
     def clear(self) -> list[Row]:
         """Drop everything; the rows that were in work."""
@@ -131,7 +132,7 @@ class Slots:
         )
         lengths = mask.sum(1) + delta[:, 0]
         mask = mask.to(self._device)
-        cache = DynamicCache(config=self._model.config)
+        cache = roomy_cache(self._model.config)
         output = self._model(
             input_ids=ids.to(self._device),
             attention_mask=mask,
@@ -154,19 +155,14 @@ class Slots:
         return tokens
 
 
-def _layers(cache: DynamicCache) -> list[Any]:
-    """Layers with `keys` and `values`, (rows, heads, columns, width) each."""
-    return list(cache.layers)
-
-
 def _appended(first: _State, second: _State) -> _State:
     """Two batches as one: the narrower is padded on the left."""
     width = max(first.mask.shape[1], second.mask.shape[1])
     mask = torch.cat((_widened(first.mask, width, 1), _widened(second.mask, width, 1)))
-    for mine, new in zip(_layers(first.cache), _layers(second.cache), strict=True):
-        mine.keys = torch.cat((_widened(mine.keys, width, 2), _widened(new.keys, width, 2)))
-        mine.values = torch.cat((_widened(mine.values, width, 2), _widened(new.values, width, 2)))
-        new.keys = new.values = None
+    for mine, new in zip(layers(first.cache), layers(second.cache), strict=True):
+        keys = torch.cat((_widened(mine.keys, width, 2), _widened(new.keys, width, 2)))
+        mine.put(keys, torch.cat((_widened(mine.values, width, 2), _widened(new.values, width, 2))))
+        new.drop()
     position = torch.cat((first.position, second.position))
     return _State(first.cache, mask, position, torch.cat((first.last, second.last)))
 
