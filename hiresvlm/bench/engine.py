@@ -28,12 +28,17 @@ from hiresvlm.settings import EngineSettings
 
 if TYPE_CHECKING:
     from hiresvlm.datatypes import Pixels, Reply
+    from hiresvlm.engines.vlm.ladder import Job
+    from hiresvlm.engines.vlm.slots import Row
+    from hiresvlm.engines.vlm.stopping import Ending
 
 SLOTS: Final = (1, 4, 8, 16)
 STATIC_ROWS: Final = (4, 8, 16)
 TILE_TOKENS: Final = 8
 """Chunks are 4 to so many visual tokens high and wide."""
 SIGMA: Final = 0.5
+LIMIT: Final = 2048
+"""What every answer may have: how long it will be is not known before, so nothing can be sorted by it."""
 KINDS: Final = ("tall", "ledger", "columns", "receipt")
 STRATEGIES: Final = ("fixed", "naive", "anyres", "auto")
 
@@ -100,7 +105,8 @@ def make_work(choice: Choice, factor: int) -> Work:
         left = generator.randrange(max(1, page.shape[1] - wide))
         length = max(1, round(generator.lognormvariate(mu, SIGMA)))
         view = View(Box(0, 0, wide, high), Role.TILE, page[top : top + high, left : left + wide].copy())
-        requests.append(Request(Place(0, 1, 1, number, choice.chunks), (view,), "Transcribe.", length))
+        place = Place(0, 1, 1, number, choice.chunks)
+        requests.append(Request(place, (view,), "Transcribe.", LIMIT))
         lengths.append(length)
     return Work(tuple(requests), tuple(lengths))
 
@@ -168,20 +174,19 @@ def _throughput(loaded: VlmEngine, work: Work, choice: Choice) -> list[dict[str,
 def _refill(loaded: VlmEngine, work: Work, slots: int) -> Any:
     """Answer everything with the loop of the engine; its statistics."""
     from hiresvlm.engines.vlm.loop import Loop, Stats
+    from hiresvlm.engines.vlm.stopping import Ending
 
-    parts = replace(loaded.parts, rows=slots, ends=frozenset(), ending=_at_length)
+    def at_length(row: Row, job: Job) -> Ending | None:
+        done = len(row.ids) >= work.lengths[job.task.request.place.request]
+        return Ending(Stop.LENGTH, len(row.ids)) if done else None
+
+    parts = replace(loaded.parts, rows=slots, ending=at_length)
     parts.encoder.cache.clear()
     stats = Stats()
     replies: list[Reply] = list(Loop(parts, stats).run(Feed(work.requests)))
     written = {reply.place.request: reply.tokens.output for reply in replies}
     assert [written[n] for n in range(len(work.lengths))] == list(work.lengths)
     return stats
-
-
-def _at_length(ids: Sequence[int], ends: object, limits: Any, text_of: object) -> Any:
-    from hiresvlm.engines.vlm.stopping import Ending
-
-    return Ending(Stop.LENGTH, len(ids)) if len(ids) >= limits.tokens else None
 
 
 def _static(loaded: VlmEngine, work: Work, size: int) -> None:

@@ -84,8 +84,8 @@ class Parts:
     release: Callable[[], None] = lambda: None
     """Gives back memory that nothing uses any more."""
     clock: Callable[[], float] = time.perf_counter
-    ending: Callable[..., Ending | None] = ending
-    """When an answer is over."""
+    ending: Callable[[Row, Job], Ending | None] | None = None
+    """Another rule for when an answer is over; for benchmarks, where all ways must write the same tokens."""
 
 
 class Loop:
@@ -229,7 +229,7 @@ class Loop:
             if math.isnan(row.logprobs[-1]):
                 finished.append((row, job, None))
                 continue
-            end = self._parts.ending(row.ids, self._parts.ends, job.limits, self._parts.text_of)
+            end = self._ending(row, job)
             if end is not None:
                 finished.append((row, job, end))
         if not finished:
@@ -256,6 +256,11 @@ class Loop:
                 self._replies.append(job.task.reply(self._parts.text_of, self._parts.clock()))
             else:
                 self._queue(more, first=True)
+
+    def _ending(self, row: Row, job: Job) -> Ending | None:
+        if self._parts.ending is not None:
+            return self._parts.ending(row, job)
+        return ending(row.ids, self._parts.ends, job.limits, self._parts.text_of)
 
     def _given(self) -> Iterator[Reply]:
         while self._replies:
