@@ -242,6 +242,8 @@ class Line:
     confidence: float | None = None
     chunk: int = 0
     """Number of the view (in a reply) or of the chunk (in an answer) that it was read from."""
+    weakest: float | None = None
+    """Least confidence of a part of it (a token), where the engine knows it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,6 +295,9 @@ class Request:
     views: tuple[View, ...]
     prompt: str
     max_new_tokens: int
+    transcribes: bool = False
+    """The reply is the text of the images and nothing else. Then an engine may use the wording that its model
+    was trained with, and judge a reply by how much ink there is."""
 
 
 class Stop(StrEnum):
@@ -331,7 +336,8 @@ class Reply:
     place: Place
     text: str
     lines: tuple[Line, ...] = ()
-    """Lines with boxes in pixels of view `line.chunk`; empty when the engine knows no boxes."""
+    """Lines with boxes in pixels of view `line.chunk`. Without boxes when the engine knows none; then `text`
+    decides, and a line's confidence is what it adds."""
     tokens: Tokens = field(default_factory=Tokens)
     stop: Stop = Stop.EOS
     started: float = 0.0

@@ -9,12 +9,15 @@ from importlib import metadata, util
 from typing import Any
 
 from hiresvlm import __version__, engines
+from hiresvlm.engines.vlm.overview import models
+from hiresvlm.errors import HiresvlmError
 from hiresvlm.settings import EngineSettings, Settings
 
 PACKAGES = (
     "torch",
     "transformers",
     "bitsandbytes",
+    "accelerate",
     "rapidocr",
     "onnxruntime",
     "pymupdf-lite",
@@ -33,6 +36,7 @@ def examine() -> dict[str, Any]:
         "packages": {name: _version(name) for name in PACKAGES},
         "machine": {"cores": len(os.sched_getaffinity(0)), "memory": _memory(), "gpu": _gpu()},
         "engines": {name: _engine(name) for name in engines.ENGINES},
+        "models": models(),
         "auto": {"picks": settings.engine.name, "because": reason},
     }
 
@@ -45,7 +49,10 @@ def _version(package: str) -> str | None:
 
 
 def _engine(name: str) -> dict[str, Any]:
-    info, profile = engines.find(name).describe(EngineSettings(name=name))
+    try:
+        info, profile = engines.find(name).describe(EngineSettings(name=name))
+    except HiresvlmError as error:
+        return {"problem": error.message}
     return {
         "model": info.model,
         "revision": info.revision,

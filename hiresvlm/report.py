@@ -58,6 +58,8 @@ class Report:
     failures: dict[str, int] = field(default_factory=dict)
     engine: dict[str, Any] | None = None
     load_s: float | None = None
+    engine_stats: dict[str, Any] | None = None
+    """What the engine says of its own work: load and warm-up times, memory, use of its slots."""
     interrupted: bool = False
     workers_died: int = 0
     """Each death costs one page, which is tried once more."""
@@ -126,6 +128,7 @@ class Report:
             "pages_per_s": round(self.done / seconds, 3) if seconds else None,
             "engine": self.engine,
             "engine_load_s": None if self.load_s is None else round(self.load_s, 3),
+            "engine_stats": self.engine_stats,
             "requests": self.requests,
             "tokens": {
                 "visual": self.visual_tokens,

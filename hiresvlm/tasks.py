@@ -23,6 +23,7 @@ def requests(page: PreparedPage, settings: TaskSettings) -> list[Request]:
             views=views,
             prompt=prompt,
             max_new_tokens=settings.max_new_tokens,
+            transcribes=settings.prompt is None,
         )
         for number, views in enumerate(groups)
     ]

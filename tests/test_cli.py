@@ -86,7 +86,7 @@ def test_1_an_error_of_our_own(
 BAD = [
     (["--bogus"], "No such option"),
     (["--engine", "ecko"], "did you mean echo?"),
-    (["--engine", "zzz"], "choose one of auto, light, echo"),
+    (["--engine", "zzz"], "choose one of auto, light, vlm, echo"),
     (["--strategy", "hole"], "did you mean whole?"),
     (["--text-layer", "yes"], "choose one of"),
     (["--pages", "3-1"], "backwards"),

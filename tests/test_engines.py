@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,9 +48,11 @@ def view(array: np.ndarray, role: Role = Role.TILE) -> View:
 
 
 @pytest.mark.parametrize("name", engines.ENGINES)
-def test_contract(name: str) -> None:
+def test_contract(name: str, tiny: Callable[[str], Path]) -> None:
     cls = engines.find(name)
     settings = EngineSettings(name=name)
+    if name == "vlm":
+        settings = replace(settings, model=str(tiny("qwen2_5_vl")), quant="none", device="cpu")
     info, profile = cls.describe(settings)
     engine = cls(settings)
     assert (engine.info, engine.profile) == (info, profile)
@@ -72,7 +76,9 @@ def test_contract(name: str) -> None:
         views = asked[reply.place.request].views
         for line in reply.lines:
             height, width = views[line.chunk].pixels.shape[:2]
-            assert line.box is not None
+            if line.box is None:
+                assert line.text in reply.text
+                continue
             assert 0 <= line.box.x0 < line.box.x1 <= width
             assert 0 <= line.box.y0 < line.box.y1 <= height
     assert sorted(seen) == [r.place for r in asked]
@@ -98,7 +104,8 @@ def test_an_unknown_engine_names_the_nearest() -> None:
     assert "light" in (caught.value.hint or "")
 
 
-def test_auto_picks_and_says_why() -> None:
+def test_auto_picks_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hiresvlm.engines.vlm.choice.gpu_memories", list)
     settings, reason = engines.resolve(Settings(engine=EngineSettings(name="auto")))
     assert settings.engine.name == "light"
     assert reason

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hiresvlm import layout
 from hiresvlm.answers import boxes, seams
@@ -60,11 +62,34 @@ def merge(page: PreparedPage, replies: Sequence[Reply]) -> Answer:
         return Answer(page.place, Status.OK, "", cautions=page.cautions)
     replies = sorted(replies, key=lambda reply: reply.place.request)
     failures = tuple(dict.fromkeys(failure for reply in replies for failure in _failures(reply)))
-    if all(reply.lines or not reply.text.strip() for reply in replies):
+    if all(_boxed(reply) for reply in replies):
         return _answer(page, boxes.merge(_lines(page.plan, replies), page.plan.chunks), None, failures)
     text = clean(seams.merge(_texts(page.plan, replies), line_height=_line_height(page)))
-    lines = tuple(Line(part) for part in text.split("\n") if part.strip())
-    return _answer(page, lines, text, failures)
+    return _answer(page, _known_lines(text, replies), text, failures)
+
+
+def _boxed(reply: Reply) -> bool:
+    """Whether the engine said where all of the text stands."""
+    return all(line.box is not None for line in reply.lines) and bool(reply.lines or not reply.text.strip())
+
+
+def _known_lines(text: str, replies: Sequence[Reply]) -> tuple[Line, ...]:
+    """Lines of a merged text, with confidence and chunk of the reply line that says the same, in order.
+
+    A line that was spliced from two has no such twin, and no confidence.
+    """
+    said: dict[str, deque[Line]] = {}
+    for reply in replies:
+        for line in reply.lines:
+            twin = replace(line, chunk=line.chunk or reply.place.request)
+            said.setdefault(clean(line.text).strip(), deque()).append(twin)
+    found = []
+    for part in text.split("\n"):
+        if part.strip():
+            twins = said.get(part.strip())
+            twin = twins.popleft() if twins else Line(part)
+            found.append(replace(twin, text=part))
+    return tuple(found)
 
 
 def _failures(reply: Reply) -> list[Failure]:

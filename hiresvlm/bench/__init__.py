@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from hiresvlm.bench.chunking import Choice, chunking
 from hiresvlm.bench.cuts import cuts
+from hiresvlm.bench.engine import Choice as EngineChoice
+from hiresvlm.bench.engine import engine
 from hiresvlm.bench.heights import heights
 from hiresvlm.bench.memory import memory
+from hiresvlm.bench.nano import nano
 from hiresvlm.bench.overlaps import merging
 from hiresvlm.bench.receipts import receipts
 from hiresvlm.bench.samples import samples
 
-__all__ = ["Choice", "chunking", "cuts", "heights", "memory", "merging", "receipts", "samples"]
+__all__ = [
+    "Choice",
+    "EngineChoice",
+    "chunking",
+    "cuts",
+    "engine",
+    "heights",
+    "memory",
+    "merging",
+    "nano",
+    "receipts",
+    "samples",
+]

@@ -75,6 +75,10 @@ class Bench:
         records.sort(key=lambda record: (record["source"], record["page"] or 0))
         return Result(records, seconds)
 
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
     def close(self) -> None:
         self._engine.close()
 

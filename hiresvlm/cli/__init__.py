@@ -44,11 +44,12 @@ def _options(
 
 
 def _register() -> None:
-    from hiresvlm.cli import bench, doctor, ocr, plan
+    from hiresvlm.cli import bench, doctor, ocr, plan, quantize
 
     app.command("ocr")(ocr.ocr)
     app.command("plan")(plan.plan)
     app.command("bench")(bench.bench)
+    app.command("quantize")(quantize.quantize)
     app.command("doctor")(doctor.doctor)
 
 

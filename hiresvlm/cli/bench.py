@@ -8,7 +8,7 @@ import typer
 
 from hiresvlm.cli import options
 
-KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge")
+KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano")
 SWEEPS = ("height",)
 
 
@@ -39,6 +39,15 @@ def bench(
         str | None, typer.Option(metavar="DIR", help="`chunking`: keep the generated pages.")
     ] = None,
     height: Annotated[float, typer.Option(min=50, help="`cuts`: distance of cuts in pixels.")] = 400.0,
+    model: Annotated[
+        str, typer.Option("--model", "-m", metavar="NAME_OR_DIR", help="`engine`: the model.")
+    ] = "nano",
+    quant: options.Quant = "int4",
+    chunks: Annotated[int, typer.Option(min=1, help="`engine`: chunks of the throughput table.")] = 48,
+    tokens: Annotated[int, typer.Option(min=1, help="`engine`: mean length of their answers.")] = 64,
+    max_new_tokens: Annotated[
+        int, typer.Option(min=1, help="`engine`: longest answer where accuracy is measured.")
+    ] = 1024,
     verbose: options.Verbose = False,
 ) -> None:
     """Measure accuracy, speed or memory: a table for people, one JSON line last."""
@@ -56,6 +65,23 @@ def bench(
         return
     if what == "merge":
         benches.merging(folder, seed)
+        return
+    if what == "nano":
+        benches.nano(model, limit)
+        return
+    if what == "engine":
+        options.choice(quant, ("int4", "none"), "--quant")
+        benches.engine(
+            benches.EngineChoice(
+                model,
+                quant,
+                chunks=chunks,
+                mean_tokens=tokens,
+                pages=pages or 2,
+                max_new_tokens=max_new_tokens,
+                seed=seed,
+            )
+        )
         return
     if folder is None:
         raise UsageError(f"bench {what} needs a FOLDER", f"hiresvlm bench {what} samples/")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import sys
 import time
@@ -50,10 +49,13 @@ def ocr(
     min_age: options.MinAge = None,
     pages: options.Pages = None,
     engine: options.EngineName = "auto",
+    model: options.Model = None,
+    quant: options.Quant = "int4",
+    device: options.Device = "auto",
     strategy: options.Strategy = "auto",
     max_tokens_per_page: options.MaxTokens = None,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest reply for one request.")] = 2048,
-    slots: Annotated[str, typer.Option(help="Requests in work at a time, or auto.")] = "auto",
+    slots: options.Slots = "auto",
     text_layer: Annotated[
         str, typer.Option(help="ignore, or auto: take a sound PDF text layer instead of reading.")
     ] = "ignore",
@@ -95,7 +97,6 @@ def ocr(
     options.choice(format, ("jsonl", "md", "txt"), "--format")
     options.choice(strategy, options.STRATEGIES, "--strategy")
     options.choice(text_layer, ("ignore", "auto"), "--text-layer")
-    options.choice(engine, ("auto", *engines.ENGINES), "--engine")
     if (format != "jsonl") != (output_dir is not None):
         raise UsageError("--format md or txt and --output-dir go together")
     if output_dir is not None and output is not None and is_stream(output):
@@ -107,7 +108,7 @@ def ocr(
         s.Settings(
             page=s.PageSettings(text_layer=text_layer, password=options.password(password_file)),
             chunk=s.ChunkSettings(strategy=strategy, max_tokens_per_page=max_tokens_per_page),
-            engine=s.EngineSettings(name=engine, slots=_slots(slots)),
+            engine=options.engine(engine, model, quant, device, slots),
             task=s.TaskSettings(
                 prompt=_prompt(prompt), max_new_tokens=max_new_tokens, keep_chunks=keep_chunks
             ),
@@ -163,6 +164,8 @@ def _read(
     resumable: bool,
 ) -> ExitCode:
     """Run, and say how it went."""
+    from dataclasses import asdict
+
     from hiresvlm import engines
     from hiresvlm.datatypes import naive_tokens
     from hiresvlm.run import run
@@ -188,7 +191,7 @@ def _read(
             report = run(
                 documents, settings, context, sink, reporter, lambda: engine(settings.engine), stop.asked
             )
-            report.engine = {"name": info.name, "model": info.model, "revision": info.revision}
+            report.engine = asdict(info)
             sink.finish(clean=not report.interrupted)
     except ReaderGone:
         return ExitCode.OK
@@ -245,14 +248,6 @@ class _Stop:
         if self.reason is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.reason = f"got {signal.Signals(number).name}"
-
-
-def _slots(text: str) -> int | None:
-    if text == "auto":
-        return None
-    if not re.fullmatch("[0-9]{1,6}", text) or int(text) < 1:
-        raise UsageError(f"--slots {text!r} is neither a number from 1 nor auto")
-    return int(text)
 
 
 def _prompt(file: str | None) -> str | None:

@@ -16,6 +16,7 @@ from hiresvlm.errors import NoInputError, UsageError
 
 if TYPE_CHECKING:
     from hiresvlm.datatypes import Document
+    from hiresvlm.settings import EngineSettings
 
 Paths = Annotated[
     list[str] | None,
@@ -30,7 +31,21 @@ MinAge = Annotated[
     str | None, typer.Option(metavar="TIME", help="Skip files changed less than this ago (60s, 5m).")
 ]
 Pages = Annotated[str | None, typer.Option(metavar="RANGES", help="Pages from 1: 1-3,7,10-end.")]
-EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="auto, light or echo.")]
+EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="auto, light, vlm or echo.")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="NAME_OR_DIR",
+        help="Preset, hub id or folder for --engine vlm (env HIRESVLM_MODEL).",
+    ),
+]
+Quant = Annotated[
+    str, typer.Option(metavar="int4|none", help="Weights of the model: 4 bits save memory, not time.")
+]
+Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda[:N]", help="Where the model runs.")]
+Slots = Annotated[str, typer.Option(metavar="N|auto", help="Requests in work at a time.")]
 Strategy = Annotated[
     str, typer.Option(metavar="NAME", help="auto, whole, fixed, naive, anyres, overlap, adaptive or seam.")
 ]
@@ -73,6 +88,35 @@ def choice(value: str, allowed: Sequence[str], option: str) -> str:
     near = difflib.get_close_matches(value, allowed, n=1)
     hint = f"did you mean {near[0]}?" if near else f"choose one of {', '.join(allowed)}"
     raise UsageError(f"{option} {value!r} is not known", hint)
+
+
+def engine(name: str, model: str | None, quant: str, device: str, slots: str = "auto") -> EngineSettings:
+    """Settings of the engine that the options name. A model means engine `vlm`. Raises `UsageError`.
+
+    HIRESVLM_MODEL is a model like one of `--model`, unless the command line names another engine.
+    """
+    from hiresvlm.engines import ENGINES
+    from hiresvlm.settings import EngineSettings
+
+    choice(name, ("auto", *ENGINES), "--engine")
+    choice(quant, ("int4", "none"), "--quant")
+    if model == "":
+        raise UsageError("--model is empty", "is a variable of your script not set?")
+    if model is None and name in ("auto", "vlm"):
+        model = os.environ.get("HIRESVLM_MODEL") or None
+    if model is not None and name == "auto":
+        name = "vlm"
+    if model is not None and name != "vlm":
+        raise UsageError(f"--model goes with --engine vlm, not with {name}")
+    return EngineSettings(name=name, model=model, quant=quant, device=device, slots=_slots(slots))
+
+
+def _slots(text: str) -> int | None:
+    if text == "auto":
+        return None
+    if not re.fullmatch("[0-9]{1,6}", text) or int(text) < 1:
+        raise UsageError(f"--slots {text!r} is neither a number from 1 nor auto")
+    return int(text)
 
 
 def password(file: str | None) -> str | None:

@@ -18,6 +18,7 @@ def plan(
     min_age: options.MinAge = None,
     pages: options.Pages = None,
     engine: options.EngineName = "auto",
+    model: options.Model = None,
     strategy: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only these strategies (repeatable).")
     ] = None,
@@ -39,7 +40,6 @@ def plan(
     chosen = list(dict.fromkeys(strategy or options.STRATEGIES))
     for name in chosen:
         options.choice(name, options.STRATEGIES, "--strategy")
-    options.choice(engine, ("auto", *engines.ENGINES), "--engine")
     if pages is not None:
         parse_pages(pages)
     min_age_s = 0.0 if min_age is None else options.duration(min_age, "--min-age")
@@ -47,7 +47,7 @@ def plan(
         s.Settings(
             page=s.PageSettings(password=options.password(password_file)),
             chunk=s.ChunkSettings(max_tokens_per_page=max_tokens_per_page),
-            engine=s.EngineSettings(name=engine),
+            engine=options.engine(engine, model, "int4", "cpu" if model else "auto"),
             run=s.RunSettings(pages=pages),
         )
     )

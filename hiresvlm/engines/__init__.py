@@ -16,7 +16,7 @@ import difflib
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from hiresvlm.errors import UsageError
 
@@ -79,6 +79,15 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class Measured(Protocol):
+    """An engine that keeps count of its work."""
+
+    def stats(self) -> dict[str, Any]:
+        """Times, memory and counts for the report."""
+        ...
+
+
 class Loadable(Engine, Protocol):
     """An engine class: what a row of `ENGINES` names."""
 
@@ -94,6 +103,7 @@ class Loadable(Engine, Protocol):
 
 ENGINES = {
     "light": "hiresvlm.engines.light:LightEngine",
+    "vlm": "hiresvlm.engines.vlm:VlmEngine",
     "echo": "hiresvlm.engines.echo:EchoEngine",
 }
 """Name -> "module:class", imported when first used."""
@@ -111,18 +121,16 @@ def find(name: str) -> type[Loadable]:
     return engine
 
 
-AUTOMATIC = ("light",)
+AUTOMATIC = ("vlm", "light")
 """What `--engine auto` may pick, best first."""
 
 
 def resolve(settings: Settings) -> tuple[Settings, str | None]:
     """Settings with `auto` replaced by an engine, and the reason for the choice (None: the user chose)."""
-    if settings.engine.name == "auto":
-        name, reason = AUTOMATIC[0], "reads on the CPU, nothing to download"
-    else:
-        name, reason = settings.engine.name, None
-    engine = replace(settings.engine, name=name)
-    _, profile = find(name).describe(engine)
+    engine, reason = settings.engine, None
+    if engine.name == "auto":
+        engine, reason = _automatic(engine)
+    _, profile = find(engine.name).describe(engine)
     chunk = replace(
         settings.chunk,
         legible=profile.legible,
@@ -133,9 +141,29 @@ def resolve(settings: Settings) -> tuple[Settings, str | None]:
     return replace(settings, engine=engine, chunk=chunk), reason
 
 
+def _automatic(engine: EngineSettings) -> tuple[EngineSettings, str | None]:
+    """An engine for `auto`. A model that the user named means `vlm`, and then there is nothing to explain."""
+    from hiresvlm.engines.vlm import choice
+
+    if engine.model is not None:
+        return replace(engine, name="vlm"), None
+    if engine.device != "cpu":
+        model, reason = choice.choose()
+        if model is not None:
+            return replace(engine, name="vlm", model=model), reason
+    else:
+        reason = "--device cpu"
+    return replace(engine, name="light"), f"{reason}; light reads on the CPU, nothing to download"
+
+
 def digests(settings: Settings, automatic: bool) -> list[str]:
     """Settings digests whose records count as done: the run's own, and those `auto` may have made."""
     names = [settings.engine.name]
     if automatic:
         names += [name for name in AUTOMATIC if name != settings.engine.name]
-    return [settings.digest(find(name).describe(replace(settings.engine, name=name))[0]) for name in names]
+    models = {name: settings.engine.model if name == settings.engine.name else None for name in names}
+    described = [
+        find(name).describe(replace(settings.engine, name=name, model=model))[0]
+        for name, model in models.items()
+    ]
+    return [settings.digest(info) for info in described]

@@ -28,9 +28,9 @@ from hiresvlm.nano.tokens import Vocabulary
 WARMUP_STEPS = 100
 LOG_EVERY_S = 20.0
 SAVE_EVERY_S = 300.0
-TOWER_BUDGET, READ_BUDGET = 4096, 6144
+TOWER_BUDGET, READ_BUDGET = 4096, 4096
 """What a batch costs: patches for the tower, about tokens for reading."""
-GLYPH_WEIGHT, GUIDE_WEIGHT = 0.3, 0.1
+GLYPH_WEIGHT, GUIDE_WEIGHT = 0.3, 0.3
 WEIGHT_DECAY = 0.02
 
 

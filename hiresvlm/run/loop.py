@@ -10,7 +10,7 @@ from hiresvlm import tasks
 from hiresvlm.batching import RequestFeed, generate
 from hiresvlm.console import Reporter
 from hiresvlm.datatypes import Document, Failure, Place, PreparedPage, Probe, Record, Reply, Request
-from hiresvlm.engines import Engine
+from hiresvlm.engines import Engine, Measured
 from hiresvlm.errors import EngineLoadError, HiresvlmError
 from hiresvlm.report import Report
 from hiresvlm.run.sink import Sink
@@ -91,6 +91,8 @@ class _Run:
                 engine = self._loaded()
                 try:
                     self._ask(engine, feed)
+                    if isinstance(engine, Measured):
+                        self._report.engine_stats = engine.stats()
                 finally:
                     engine.close()
         finally:

@@ -17,6 +17,7 @@ from hiresvlm.datatypes import (
     Caution,
     Document,
     Failure,
+    Line,
     Plan,
     PreparedPage,
     Probe,
@@ -100,15 +101,7 @@ def page_record(parts: PageParts, context: Context) -> Record:
         "points": None if page.points is None else [round(side, 1) for side in page.points],
         "text": answer.text,
         "text_format": "plain",
-        "lines": [
-            {
-                "text": line.text,
-                "box": _box(line.box),
-                "confidence": _rounded(line.confidence, 4),
-                "chunk": line.chunk,
-            }
-            for line in answer.lines
-        ],
+        "lines": [_line(line) for line in answer.lines],
         "confidence": _rounded(answer.confidence, 4),
         "chunks": [] if page.plan is None or from_layer else _chunks(page.plan, replies, context),
         "tokens": {
@@ -192,6 +185,18 @@ def _head(document: Document, sha256: str | None, context: Context, scope: str) 
         "sha256": sha256,
         "file": {"bytes": document.size, "mtime_ns": document.mtime_ns, "inode": document.inode},
     }
+
+
+def _line(line: Line) -> Record:
+    record: Record = {
+        "text": line.text,
+        "box": _box(line.box),
+        "confidence": _rounded(line.confidence, 4),
+        "chunk": line.chunk,
+    }
+    if line.weakest is not None:
+        record["weakest"] = _rounded(line.weakest, 4)
+    return record
 
 
 def _chunks(plan: Plan, replies: Sequence[Reply], context: Context) -> list[Record]:

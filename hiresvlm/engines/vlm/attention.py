@@ -1,7 +1,8 @@
 """Attention of the vision tower over segments of unequal length: one call for all segments of a length.
 
-Without flash-attention wheels, transformers loops over the windows of Qwen2.5-VL in Python: 2,244 calls for one
-page of 1,280 tokens. Segments of one length are a batch, so a few calls do the same work with the same result.
+Without flash-attention wheels, transformers loops over the windows of Qwen2.5-VL in Python: 2,244 calls for
+one page of 1,280 tokens. Segments of one length are a batch, so a few calls do the same work with the same
+result.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ NAME = "hiresvlm_flash_like"
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Segments of one length: their number, the length, and the positions of their tokens (None: all in order)."""
+    """Segments of one length: their number, the length, and the positions of their tokens (None: all in
+    order)."""
 
     count: int
     length: int

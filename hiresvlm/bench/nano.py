@@ -1,0 +1,93 @@
+"""What hiresvlm-nano reads: each kind of tile of its evaluation set, in float32 and in 4 bits, through the engine
+that runs production models."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from hiresvlm import engines
+from hiresvlm.batching import RequestFeed, generate
+from hiresvlm.bench.harness import json_line, table
+from hiresvlm.datatypes import Box, Place, Reply, Request, Role, View
+from hiresvlm.metrics import normal, score
+from hiresvlm.nano.data.evaluation import load_evaluation
+from hiresvlm.settings import EngineSettings
+from hiresvlm.tasks import TRANSCRIBE
+
+if TYPE_CHECKING:
+    from hiresvlm.nano.data.evaluation import Item
+
+QUANTS: Final = {"none": "float32", "int4": "int4"}
+LONGEST: Final = 900
+"""Tokens of an answer at most; the longest text of the set has fewer than 700 characters."""
+
+
+def nano(model: str = "nano", limit: int | None = None) -> None:
+    """Print a row for each kind of tile and a summary; `limit`: only the first N questions of each kind."""
+    items = _first(load_evaluation(), limit)
+    found = {name: _run(model, quant, items) for quant, name in QUANTS.items()}
+    rows = []
+    for kind in dict.fromkeys(item.kind for item in items):
+        mine = [n for n, item in enumerate(items) if item.kind == kind]
+        row: list[object] = [kind, len(mine)]
+        for answers in found.values():
+            row += _figures([items[n] for n in mine], [answers["replies"][n] for n in mine])
+        rows.append(row)
+    heads = [f"{what} {name}" for name in QUANTS.values() for what in ("CER", "kept", "exact")]
+    table(("kind", "n", *heads), rows)
+    for name, answers in found.items():
+        line = f"{name}: loaded in {answers['load_s']:.2f} s, {answers['tokens']:.0f} visual tokens and "
+        print(
+            line + f"{answers['ms']:.0f} ms a question (all in one batch), weights {answers['mib']:.1f} MiB"
+        )
+    json_line("nano", {"model": model, "rows": rows, "runs": {n: _plain(a) for n, a in found.items()}})
+
+
+def _first(items: Iterable[Item], limit: int | None) -> list[Item]:
+    seen: dict[str, int] = defaultdict(int)
+    kept = []
+    for item in items:
+        seen[item.kind] += 1
+        if limit is None or seen[item.kind] <= limit:
+            kept.append(item)
+    return kept
+
+
+def _run(model: str, quant: str, items: Sequence[Item]) -> dict[str, Any]:
+    began = time.perf_counter()
+    engine = engines.find("vlm")(EngineSettings(name="vlm", model=model, quant=quant))
+    loaded = time.perf_counter()
+    requests = [_request(n, item) for n, item in enumerate(items)]
+    waiting = iter([requests])
+    replies = {r.place.document: r for r in generate(engine, RequestFeed(lambda wait: next(waiting, None)))}
+    seconds = time.perf_counter() - loaded
+    stats = engine.stats() if isinstance(engine, engines.Measured) else {}
+    engine.close()
+    ordered = [replies[n] for n in range(len(items))]
+    return {
+        "replies": ordered,
+        "load_s": loaded - began,
+        "ms": 1000 * seconds / len(items),
+        "tokens": sum(reply.tokens.visual for reply in ordered) / len(items),
+        "mib": stats.get("weights_bytes", 0) / 2**20,
+    }
+
+
+def _request(number: int, item: Item) -> Request:
+    height, width = item.pixels.shape[:2]
+    view = View(Box(0, 0, width, height), Role.TILE, item.pixels)
+    prompt = item.question or TRANSCRIBE
+    return Request(Place(number, 0, 0), (view,), prompt, LONGEST, transcribes=item.question is None)
+
+
+def _figures(items: Sequence[Item], replies: Sequence[Reply]) -> tuple[float, float, float]:
+    total = score((item.answer, reply.text) for item, reply in zip(items, replies, strict=True))
+    exact = sum(normal(i.answer) == normal(r.text) for i, r in zip(items, replies, strict=True)) / len(items)
+    return total.cer, total.kept_share, exact
+
+
+def _plain(answers: dict[str, Any]) -> dict[str, Any]:
+    return {name: round(value, 3) for name, value in answers.items() if name != "replies"}

@@ -1,0 +1,221 @@
+"""A model folder -> a model that can be asked: weights, tokenizer, chat template, image settings.
+
+Only safetensors are read, no code of a model is run, and nothing is fetched: all files come from one folder.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hiresvlm.engines.vlm import quantization
+from hiresvlm.engines.vlm.device import free_memory
+from hiresvlm.engines.vlm.folder import Model, Source, look, read_json
+from hiresvlm.engines.vlm.memory import check_fits, too_large
+from hiresvlm.errors import EngineLoadError, UsageError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+_CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+_CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSettings:
+    """How pixels become patches: `preprocessor_config.json` and the sizes in `config.json`."""
+
+    patch: int
+    merge: int
+    temporal: int
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    @property
+    def factor(self) -> int:
+        return self.patch * self.merge
+
+
+@dataclass(slots=True, eq=False)
+class Loaded:
+    """A model ready to be asked."""
+
+    facts: Model
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    template: str
+    image: ImageSettings
+    image_token: int
+    ends: frozenset[int]
+    """Tokens that end an answer."""
+    device: torch.device
+    dtype: torch.dtype
+    quant: str
+    load_s: float
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all parameters and buffers as they lie in memory, quantization scales included."""
+        return sum(tensor.nbytes for tensor in _tensors(self.model))
+
+
+def load(model: Model, quant: str, device: str) -> Loaded:
+    """Load a model that was looked at, from its pre-quantized twin in the cache where there is one.
+
+    Raises `EngineLoadError`, `UsageError`.
+    """
+    if model.quantized and quant == "none":
+        raise UsageError(
+            f"{model.folder} holds 4-bit weights", "leave --quant none away, or name the original model"
+        )
+    prepared = quantization.cached(model.source) if quant == "int4" and not model.quantized else None
+    if prepared is not None:
+        model = look(Source(model.source.name, model.source.revision, model.source.licence, prepared))
+    check_fits(model.source.name, model.shape, quant, device)
+    began = time.perf_counter()
+    weights = read_weights(model, quant, device)
+    tokenizer, template = _tokenizer(model)
+    return Loaded(
+        facts=model,
+        model=weights,
+        tokenizer=tokenizer,
+        template=template,
+        image=image_settings(model),
+        image_token=int(model.config["image_token_id"]),
+        ends=_ends(model, tokenizer),
+        device=weights.device,
+        dtype=weights.model.visual.dtype,
+        quant=quant,
+        load_s=time.perf_counter() - began,
+    )
+
+
+def image_settings(model: Model) -> ImageSettings:
+    """Raises `EngineLoadError` for a file that is there and makes no sense."""
+    path = model.folder / "preprocessor_config.json"
+    told: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+    mean, std = told.get("image_mean", _CLIP_MEAN), told.get("image_std", _CLIP_STD)
+    if len(mean) != 3 or len(std) != 3 or not all(std):
+        raise EngineLoadError(f"{path} has no usable image_mean and image_std")
+    shape = model.shape
+    return ImageSettings(shape.patch, shape.merge, shape.temporal, tuple(mean), tuple(std))
+
+
+def read_weights(model: Model, quant: str, device: str, *, as_stored: bool = False) -> PreTrainedModel:
+    """The network alone. `as_stored`: in the number type of its files. Raises `EngineLoadError`."""
+    import torch
+    from transformers import AutoModelForImageTextToText
+    from transformers.utils import logging as hf_logging
+
+    hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    dtype = torch.float32 if device == "cpu" else torch.bfloat16
+    options: dict[str, Any] = {}
+    if quant == "int4" and not model.quantized:
+        options["quantization_config"] = quantization.nf4(dtype)
+    read: Any = AutoModelForImageTextToText.from_pretrained
+    try:
+        weights, told = read(
+            model.folder,
+            dtype="auto" if as_stored else dtype,
+            device_map={"": device},
+            attn_implementation="sdpa",
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+            **options,
+        )
+    except torch.OutOfMemoryError as error:
+        free = free_memory(device)
+        raise too_large(model.source.name, model.shape, quant, device, free) from error
+    except Exception as error:  # any library below, any reason: all mean that this folder cannot be loaded
+        message = f"the model in {model.folder} cannot be loaded ({type(error).__name__})"
+        raise EngineLoadError(
+            message, "run it again with -v; if a file is damaged, download it again"
+        ) from error
+    lacking = sorted({*told["missing_keys"], *(key for key, *_ in told["mismatched_keys"])})
+    if lacking:
+        raise EngineLoadError(
+            f"the weights in {model.folder} do not fit its config.json: "
+            f"{len(lacking)} are missing or of another size, such as {lacking[0]}",
+            "download the model again; it is incomplete",
+        )
+    found: PreTrainedModel = weights
+    found.eval()  # type: ignore[no-untyped-call]
+    found.requires_grad_(False)
+    if quant == "int4":
+        quantization.check(found)
+        if not as_stored:
+            _set_number_type(found, dtype)
+    gc.collect()
+    return found
+
+
+def _set_number_type(model: PreTrainedModel, dtype: torch.dtype) -> None:
+    """Everything computes in the number type of the device, whatever a quantized folder was made from."""
+    from bitsandbytes.nn.modules import Linear4bit, Params4bit
+
+    for parameter in model.parameters():
+        if not isinstance(parameter, Params4bit):
+            parameter.data = parameter.data.to(dtype)
+    for module in model.modules():
+        if isinstance(module, Linear4bit):
+            module.compute_dtype = dtype
+            module.compute_type_is_set = True
+            state: Any = module.weight
+            state.quant_state.dtype = dtype
+
+
+def _tokenizer(model: Model) -> tuple[PreTrainedTokenizerBase, str]:
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(
+            model.folder, trust_remote_code=False, local_files_only=True
+        )
+    except Exception as error:  # damaged JSON, unknown class: the reason is the library's
+        message = f"the tokenizer in {model.folder} cannot be loaded ({type(error).__name__})"
+        raise EngineLoadError(message, "download the model again; it is incomplete") from error
+    plain = model.folder / "chat_template.jinja"
+    older = model.folder / "chat_template.json"
+    template: Any
+    if plain.is_file():
+        template = plain.read_text(encoding="utf-8")
+    elif older.is_file():
+        template = read_json(older).get("chat_template")
+    else:
+        template = tokenizer.chat_template
+    if not isinstance(template, str) or not template:
+        raise EngineLoadError(f"{model.folder} has no chat template", "take an instruction-tuned model")
+    return tokenizer, template
+
+
+def _ends(model: Model, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+    path = model.folder / "generation_config.json"
+    told = read_json(path).get("eos_token_id") if path.is_file() else None
+    if told is None:
+        told = (model.config.get("text_config") or model.config).get("eos_token_id")
+    found = {int(value) for value in (told if isinstance(told, list) else [told]) if value is not None}
+    if tokenizer.eos_token_id is not None:
+        found.add(int(tokenizer.eos_token_id))
+    if not found:
+        raise EngineLoadError(f"{model.folder} names no token that ends an answer")
+    return frozenset(found)
+
+
+def _tensors(model: PreTrainedModel) -> list[torch.Tensor]:
+    """Parameters and buffers without duplicates, and the scales of 4-bit weights, which are neither."""
+    found = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
+    for parameter in model.parameters():
+        state = getattr(parameter, "quant_state", None)
+        for tensor in (getattr(state, "absmax", None), getattr(state, "code", None)):
+            if tensor is not None:
+                found[id(tensor)] = tensor
+    return list(found.values())
