@@ -1,5 +1,5 @@
-"""What hiresvlm-nano reads: each kind of tile of its evaluation set, in float32 and in 4 bits, through the engine
-that runs production models."""
+"""What hiresvlm-nano reads: each kind of tile of its evaluation set, in float32 and in 4 bits, through the
+engine that runs production models."""
 
 from __future__ import annotations
 
