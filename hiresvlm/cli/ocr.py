@@ -107,7 +107,7 @@ def ocr(
         s.Settings(
             page=s.PageSettings(text_layer=text_layer, password=options.password(password_file)),
             chunk=s.ChunkSettings(strategy=strategy, max_tokens_per_page=max_tokens_per_page),
-            engine=s.EngineSettings(name=engine, slots=_slots(slots)),
+            engine=s.EngineSettings(name=engine, slots=parse_slots(slots)),
             task=s.TaskSettings(
                 prompt=_prompt(prompt), max_new_tokens=max_new_tokens, keep_chunks=keep_chunks
             ),
@@ -148,11 +148,11 @@ def ocr(
     ) as sink:
         if reason is not None:
             reporter.note(f"engine: {settings.engine.name} ({reason})")
-        code = _read(documents, settings, reporter, sink, digests[0], report, resumable=output is not None)
+        code = read(documents, settings, reporter, sink, digests[0], report, resumable=output is not None)
     raise typer.Exit(code)
 
 
-def _read(
+def read(
     documents: list[Document],
     settings: Settings,
     reporter: Reporter,
@@ -162,7 +162,7 @@ def _read(
     *,
     resumable: bool,
 ) -> ExitCode:
-    """Run, and say how it went."""
+    """Run, and say how it went: for `ocr` and `ask`."""
     from hiresvlm import engines
     from hiresvlm.datatypes import naive_tokens
     from hiresvlm.run import run
@@ -247,7 +247,8 @@ class _Stop:
         self.reason = f"got {signal.Signals(number).name}"
 
 
-def _slots(text: str) -> int | None:
+def parse_slots(text: str) -> int | None:
+    """`--slots`. Raises `UsageError`."""
     if text == "auto":
         return None
     if not re.fullmatch("[0-9]{1,6}", text) or int(text) < 1:

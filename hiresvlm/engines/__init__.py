@@ -133,9 +133,13 @@ def resolve(settings: Settings) -> tuple[Settings, str | None]:
     return replace(settings, engine=engine, chunk=chunk), reason
 
 
-def digests(settings: Settings, automatic: bool) -> list[str]:
-    """Settings digests whose records count as done: the run's own, and those `auto` may have made."""
+def digests(settings: Settings, automatic: bool, query: str | None = None) -> list[str]:
+    """Settings digests whose records count as done: the run's own, and those `auto` may have made.
+
+    For `ask`: those of one query.
+    """
     names = [settings.engine.name]
     if automatic:
         names += [name for name in AUTOMATIC if name != settings.engine.name]
-    return [settings.digest(find(name).describe(replace(settings.engine, name=name))[0]) for name in names]
+    infos = [find(name).describe(replace(settings.engine, name=name))[0] for name in names]
+    return [settings.digest(info, query) for info in infos]

@@ -1,0 +1,192 @@
+"""A page of lines -> rows of units: pieces of text that are a label, a value, or neither.
+
+A detector gives "Date: 12/03/2018" in one piece or in two, and sometimes two labels with their values in
+one. So every line is cut where a label ends (a colon) and where the next begins, and each unit gets its
+share of the line's box.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hiresvlm import layout
+from hiresvlm.ask import dates, fields
+from hiresvlm.ask.amounts import find as find_amounts
+from hiresvlm.ask.wording import has_cjk
+from hiresvlm.datatypes import Box, Line
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The text of one page, as the lexical stage and the readers see it."""
+
+    page: int
+    size: tuple[int, int]
+    """Page pixels."""
+    lines: tuple[Line, ...]
+    """In reading order, boxes in page pixels or None."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """A piece of a line."""
+
+    text: str
+    box: Box | None
+    row: int
+    column: int
+    """Position in its row."""
+    line: int
+    """Number of the line it is cut from: units of one line were printed together."""
+    marked: bool
+    """A colon follows: it is a label."""
+    confidence: float
+
+    @property
+    def em(self) -> float:
+        return max(1.0, self.box.height) if self.box is not None else 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Units of a page in rows, from top to bottom and from left to right."""
+
+    page: PageText
+    rows: tuple[tuple[Unit, ...], ...]
+    month_first: bool
+    em: float
+    """Median height of a line in page pixels."""
+
+    @property
+    def units(self) -> list[Unit]:
+        return [unit for row in self.rows for unit in row]
+
+    def right_of(self, unit: Unit) -> tuple[Unit, ...]:
+        """Units to the right in the same row, nearest first."""
+        return self.rows[unit.row][unit.column + 1 :]
+
+    def below(self, unit: Unit, reach: float) -> list[Unit]:
+        """Units under one that overlap it from side to side, within `reach` em, nearest first."""
+        if unit.box is None:
+            return [row[0] for row in self.rows[unit.row + 1 : unit.row + 2] if row]
+        found = []
+        for row in self.rows[unit.row + 1 :]:
+            for other in row:
+                if other.box is None:
+                    continue
+                gap = other.box.y0 - unit.box.y1
+                if gap > reach * unit.em or gap < -0.5 * unit.em:
+                    continue
+                if min(unit.box.x1, other.box.x1) - max(unit.box.x0, other.box.x0) > 0:
+                    found.append(other)
+        return sorted(found, key=lambda other: other.box.y0 if other.box else 0.0)
+
+
+_COLON = re.compile(r"(?<![0-9])\s*[:：]|[:：](?![0-9/])|：")
+_GAP = re.compile(r"\s{3,}|\t|\s*\|\s*")
+MAX_LABEL = 48
+"""Characters of a text before a colon that can be a label."""
+
+
+def build(page: PageText) -> Grid:
+    """Cut the lines of a page into units, row by row."""
+    rows: list[tuple[Unit, ...]] = []
+    numbers = {id(line): number for number, line in enumerate(page.lines)}
+    for row in layout.rows(page.lines):
+        units: list[Unit] = []
+        for line in row:
+            for start, end, marked in _cuts(line.text):
+                text = line.text[start:end].strip()
+                if text:
+                    box = None if line.box is None else _share(line.box, line.text, start, end)
+                    confidence = 1.0 if line.confidence is None else line.confidence
+                    units.append(
+                        Unit(text, box, len(rows), len(units), numbers[id(line)], marked, confidence)
+                    )
+        if units:
+            rows.append(tuple(units))
+    heights = sorted(line.box.height for line in page.lines if line.box is not None)
+    em = heights[len(heights) // 2] if heights else 1.0
+    return Grid(page, tuple(rows), dates.is_month_first(line.text for line in page.lines), em)
+
+
+def _cuts(text: str) -> list[tuple[int, int, bool]]:
+    """(start, end, is a marked label) of the pieces of a line, in order."""
+    pieces: list[tuple[int, int, bool]] = []
+    start = 0
+    for gap in [*_GAP.finditer(text), None]:
+        end = len(text) if gap is None else gap.start()
+        pieces += _cut_labels(text, start, end)
+        start = end if gap is None else gap.end()
+    return pieces
+
+
+def _cut_labels(text: str, start: int, end: int) -> list[tuple[int, int, bool]]:
+    pieces: list[tuple[int, int, bool]] = []
+    for colon in _COLON.finditer(text, start, end):
+        before = text[start : colon.start()]
+        cut = start + _label_start(before)
+        if len(text[cut : colon.start()].strip()) > MAX_LABEL or not re.search(
+            r"\w", text[cut : colon.start()]
+        ):
+            continue
+        if cut > start:
+            pieces += _cut_value(text, start, cut)
+        pieces.append((cut, colon.start(), True))
+        start = colon.end()
+    if start < end:
+        pieces += _cut_value(text, start, end)
+    return pieces
+
+
+def _label_start(text: str) -> int:
+    """Where the label that ends with a text begins: behind the value of the label before it."""
+    best, found = 0, 0.0
+    positions = [0, *(m.end() for m in re.finditer(r"\s+|(?<=[0-9A-Za-z])(?=[\u3400-\u9fff])", text))]
+    if len(positions) == 1:
+        return 0
+    for position in positions[-6:]:
+        _, score = fields.best(text[position:])
+        if score > found + 0.02:
+            best, found = position, score
+    if found >= 0.9:
+        return best
+    if re.search(r"[0-9]", text):  # "CS00012693 Doc": what has digits is the value
+        return max((m.end() for m in re.finditer(r"\S*[0-9]\S*\s+", text)), default=0)
+    return 0
+
+
+def _cut_value(text: str, start: int, end: int) -> list[tuple[int, int, bool]]:
+    """Words and the amount or date behind them: "Total 9.00" is a label and its value."""
+    part = text[start:end]
+    spans = [(d.start, d.end) for d in dates.find(part)]
+    spans += [
+        (a.start, a.end) for a in find_amounts(part) if a.is_money and part[a.end :].strip(" ,.;SRZL*") == ""
+    ]
+    spans = sorted(span for span in spans if span[0] > 0)
+    if not spans:
+        return [(start, end, False)]
+    head = part[: spans[0][0]]
+    letters = sum(c.isalpha() for c in head)
+    if letters < (2 if has_cjk(head) else 3) or len(head.strip()) > MAX_LABEL:
+        return [(start, end, False)]
+    return [(start, start + spans[0][0], False), (start + spans[0][0], end, False)]
+
+
+def _share(box: Box, text: str, start: int, end: int) -> Box:
+    """The part of a line's box that some of its characters fill; Chinese ones are twice as wide."""
+    widths = [2.0 if has_cjk(c) or c in "：（），、￥" else 1.0 for c in text]
+    while end > start and text[end - 1].isspace():
+        end -= 1
+    while start < end and text[start].isspace():
+        start += 1
+    whole = sum(widths) or 1.0
+    left, right = sum(widths[:start]) / whole, sum(widths[:end]) / whole
+    return Box(box.x0 + left * box.width, box.y0, box.x0 + right * box.width, box.y1)
+
+
+def cells(lines: Sequence[str]) -> tuple[Line, ...]:
+    """Lines without boxes, as a reader of plain text knows them."""
+    return tuple(Line(text) for text in lines if text.strip())
