@@ -19,8 +19,10 @@ FEATURES = (
     "likeness", "layout", "fit", "reading", "margin", "paid_less_change", "adds_up", "repeated",
     "wrong_label", "tax_table", "no_label", "context", "table",
 )  # fmt: skip
-WEIGHTS: tuple[float, ...] = (-9.0, 7.0, 1.0, 2.0, 2.0, 2.5, 1.5, 0.8, 0.5, -1.5, -1.5, 0.0, 0.5, 0.5)
-"""Bias first, then one for each feature."""
+START: tuple[float, ...] = (-9.0, 7.0, 1.0, 2.0, 2.0, 2.5, 1.5, 0.8, 0.5, -1.5, -1.5, 0.0, 0.5, 0.5)
+"""Set by hand: bias first, then one for each feature. Where every fit begins."""
+WEIGHTS = START
+"""What `ask` uses."""
 RIDGE = 0.3
 """Pull of the fit towards the weights it starts from: a few dozen answers decide little by themselves."""
 
@@ -32,7 +34,7 @@ def confidence(features: Mapping[str, float], weights: Sequence[float] = WEIGHTS
 
 
 def fit(
-    answers: Sequence[tuple[Mapping[str, float], bool]], start: Sequence[float] = WEIGHTS
+    answers: Sequence[tuple[Mapping[str, float], bool]], start: Sequence[float] = START
 ) -> tuple[float, ...]:
     """Weights that make the outcomes of `answers` (features, was it right) likely: Newton's method, with a
     quadratic penalty on the distance from `start` (maximum a posteriori)."""

@@ -91,7 +91,8 @@ def _values_of(asked: Asked, grid: Grid, label: Unit, likeness: float) -> Iterat
             break
         if steps == 0 and unit.marked:
             break
-        if asked.kind in _FREE and steps == 0 and is_label(unit) and not label.marked:
+        another = asked.kind in _FREE and is_label(unit) and grid.right_of(unit)
+        if steps == 0 and another and not label.marked:
             break
         got = values.find(asked.kind, unit.text, grid.month_first)
         if got:

@@ -6,8 +6,10 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from hiresvlm.ask.fields import FIELDS, Field, Kind
-from hiresvlm.ask.wording import has_cjk, similarity, solid, tokens
+from rapidfuzz import fuzz
+
+from hiresvlm.ask.fields import FIELDS, Field, Kind, best
+from hiresvlm.ask.wording import has_cjk, solid, tokens
 
 MAX_LENGTH = 2000
 """Characters of a question that are looked at; what comes after is no question any more."""
@@ -50,9 +52,9 @@ _REST_EN = re.compile(
     re.IGNORECASE,
 )
 _TAIL_EN = re.compile(
-    r"\s*\b(?:(?:(?:shown|given|printed|written|stated|listed|named|mentioned|displayed)(?: (?:on|in|at|here))?|on|in|of|for|from)"
+    r"\s*\b(?:(?:is |are |was |were )?(?:(?:shown|given|printed|written|stated|listed|named|mentioned|displayed)(?: (?:on|in|at|here))?|on|in|of|for|from)"
     r" (?:the|this|that|my) (?:document|page|image|picture|invoice|receipt|form|screenshot|screen|bill|file|scan|ledger|table|paper|order)"
-    r"|here|please|shown|printed|is it|was it)\s*$",
+    r"|(?:is |are |was |were )?(?:shown|given|printed|stated|written)|here|please|is it|was it)\s*$",
     re.IGNORECASE,
 )
 _FRAME_ZH = re.compile(
@@ -111,11 +113,14 @@ def understand(text: str, table: tuple[Field, ...] = FIELDS) -> Asked:
         field, literal = _named(phrase, table)
     what, of = phrase, ""
     if not literal:
-        what, of, field = _parts(phrase, table)
-    if field is None:
-        field = next((f for f in table if any(_says(plain, asked) for asked in f.asked)), None)
-        if field is not None and of == "":
-            what = field.wordings[0]
+        what, of, field = _owned(phrase, table)
+        if field is None:
+            field = next((f for f in table if any(_says(plain, asked) for asked in f.asked)), None)
+            if field is not None:
+                what, of = field.wordings[0], ""
+            else:
+                what, of, field = _compound(phrase, table) or (what, of, None)
+        what, of, field = _untangled(what, of, field, table)
     kind = _kind(plain, what, field)
     targets = tuple(dict.fromkeys((what, *(field.wordings if field else ()))))
     return Asked(text, phrase, targets, field, kind, of, side, number, everything and not literal)
@@ -149,7 +154,7 @@ def _equal(phrase: str, wording: str) -> float:
     if a == b:
         return 1.0
     if not has_cjk(a) and min(len(a), len(b)) >= 6 and abs(len(a) - len(b)) <= 2:
-        return similarity(phrase, wording)
+        return fuzz.ratio(a, b) / 100
     return 0.0
 
 
@@ -177,7 +182,7 @@ def _tidy(text: str) -> str:
     return re.sub(r"\s+(?:on|at|in|of)(?: the)?$", "", text, flags=re.IGNORECASE)
 
 
-def _parts(phrase: str, table: tuple[Field, ...]) -> tuple[str, str, Field | None]:
+def _owned(phrase: str, table: tuple[Field, ...]) -> tuple[str, str, Field | None]:
     """Splits "unit price of paper" and "复印纸的单价" into what is asked for and what it belongs to."""
     splits = []
     for pattern in (_GENITIVE, _OF_ZH, _OF):
@@ -188,24 +193,65 @@ def _parts(phrase: str, table: tuple[Field, ...]) -> tuple[str, str, Field | Non
         field, known = _named(what, table)
         if known:
             return what, of, field
-    if has_cjk(phrase):  # 销售方电话: the longest field name at the end, the rest in front
-        best: tuple[int, str, Field] | None = None
-        for field in table:
-            for wording in field.wordings:
-                at_end = has_cjk(wording) and phrase.endswith(wording) and len(wording) < len(phrase)
-                if at_end and (best is None or len(wording) > best[0]):
-                    best = len(wording), wording, field
-        if best is not None:
-            return best[1], phrase[: -best[0]].rstrip("的 "), best[2]
-    else:
-        words = phrase.split()
-        for count in range(1, len(words)):  # "seller phone number": the longest field name at the end
-            field, known = _named(" ".join(words[count:]), table)
-            if known:
-                return " ".join(words[count:]), " ".join(words[:count]), field
-    if splits:
-        return splits[0][0], splits[0][1], None
-    return phrase, "", None
+    return (*splits[0], None) if splits else (phrase, "", None)
+
+
+def _compound(phrase: str, table: tuple[Field, ...]) -> tuple[str, str, Field] | None:
+    """The same without "of" (销售方电话, "seller phone number"): the longest field name at the end."""
+    if has_cjk(phrase):
+        endings = [
+            (len(wording), wording, field)
+            for field in table
+            for wording in field.wordings
+            if has_cjk(wording) and phrase.endswith(wording) and len(wording) < len(phrase)
+        ]
+        if endings:
+            length, wording, field = max(endings, key=lambda ending: ending[0])
+            return wording, phrase[:-length].rstrip("的 "), field
+        return None
+    words = phrase.split()
+    for count in range(1, len(words)):
+        known, certain = _named(" ".join(words[count:]), table)
+        if known is not None and certain:
+            return " ".join(words[count:]), " ".join(words[:count]), known
+    return None
+
+
+def _untangled(
+    what: str, of: str, field: Field | None, table: tuple[Field, ...]
+) -> tuple[str, str, Field | None]:
+    """The name of the seller is the seller, and the date of the invoice is the invoice date."""
+    if not of or field is None:
+        return what, of, field
+    if field.name == "name":
+        party, sure = best(of, table)
+        if party is not None and party.kind is Kind.COMPANY and sure >= KNOWN:
+            return of, "", party
+    if solid(of) in _PAPERS:
+        joined = of + what if has_cjk(of) else f"{of} {what}"
+        known, literal = _named(joined, table)
+        return (joined, "", known) if literal else (what, "", field)
+    return what, of, field
+
+
+_PAPERS = frozenset(
+    solid(word)
+    for word in (
+        *(
+            "invoice",
+            "receipt",
+            "bill",
+            "document",
+            "form",
+            "order",
+            "page",
+            "statement",
+            "ticket",
+            "purchase",
+        ),
+        *("发票", "收据", "小票", "单据", "订单", "文档", "文件", "表单", "账单", "图片", "票据", "页面"),
+    )
+)
 
 
 def _says(question: str, asked: str) -> bool:

@@ -27,6 +27,10 @@ LEAST = 0.55
 """Score from which a candidate is looked at."""
 SHOWN = 3
 """Lines shown as evidence where nothing answers."""
+LITERAL = 0.92
+"""Likeness from which a label is the whole phrase of a question."""
+OWNER = 0.85
+"""Likeness from which a text is what the question says that the value belongs to."""
 SAME = 0.08
 """Scores this close are as good as each other: the place on the page decides."""
 
@@ -108,7 +112,7 @@ class LightReader:
         return known[1]
 
     def _candidates(self, asked: Asked, grid: Grid) -> list[Candidate]:
-        found = tables.candidates(asked, grid)
+        found = self._literal(asked, grid) or tables.candidates(asked, grid)
         if asked.of and not found:
             found = _in_context(asked, grid, pairs.candidates(asked, grid, self._table), self._table)
         elif not asked.of:
@@ -118,6 +122,15 @@ class LightReader:
                 if asked.field.name == "total" and asked.side is None and asked.number is None:
                     found = totals.weigh(asked, grid, found)
         return found
+
+    def _literal(self, asked: Asked, grid: Grid) -> list[Candidate]:
+        """Values of a label that says all of "font size", which else is the size of a font."""
+        if not asked.of:
+            return []
+        kind = Kind.TEXT if asked.field is None or asked.field.kind is Kind.TEXT else asked.kind
+        whole = replace(asked, targets=(asked.phrase,), of="", field=None, kind=kind)
+        found = pairs.candidates(whole, grid, self._table)
+        return [c for c in found if c.likeness >= LITERAL]
 
     def _without_label(self, asked: Asked, grid: Grid, found: Sequence[Candidate]) -> list[Candidate]:
         """Values that need no label, where there is none: the only date, the name at the head."""
@@ -169,7 +182,8 @@ def _in_context(
     owner, certain = fields.best(asked.of, table)
     wordings = (asked.of, *(owner.wordings if owner is not None and certain >= 0.9 else ()))
     heads = [(u, max(similarity(w, u.text) for w in wordings)) for u in grid.units]
-    heads = [(u, likeness) for u, likeness in heads if likeness >= 0.68]
+    named = 0.68 if len(wordings) > 1 else OWNER
+    heads = [(u, likeness) for u, likeness in heads if likeness >= named]
     rivals = [
         u for u in grid.units
         if owner is not None and owner.kind is Kind.COMPANY

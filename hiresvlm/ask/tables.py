@@ -60,27 +60,27 @@ def _row_likeness(of: str, text: str) -> float:
     a, b = solid(of), solid(text)
     if a and a in b and len(a) >= 2:
         likeness = max(likeness, 0.8 + 0.2 * len(a) / len(b))
+    elif b and b in a and len(b) >= 3 and any(c.isdigit() for c in b):  # "entry AB123" names AB123
+        likeness = max(likeness, 0.7 + 0.3 * len(b) / len(a))
     return likeness
 
 
 def _heading(asked: Asked, grid: Grid, anchor: Unit) -> tuple[Unit | None, float]:
-    """The heading of the column asked for: the nearest row above that has one."""
+    """The heading of the column asked for: the surest one above, of equals the nearest."""
+    best, certainty = None, HEADING
     for row in reversed(grid.rows[: anchor.row]):
-        scored = [
-            (
-                max(
-                    similarity(asked.targets[0], u.text),
-                    max((0.97 * similarity(t, u.text) for t in asked.targets[1:]), default=0.0),
-                ),
-                u,
+        if len(row) < 2:
+            continue
+        for unit in row:
+            if unit.box is None or unit.marked:
+                continue
+            likeness = max(
+                similarity(target, unit.text) * (1.0 if number == 0 else 0.97)
+                for number, target in enumerate(asked.targets)
             )
-            for u in row
-            if u.box is not None and not u.marked and len(row) >= 2
-        ]
-        score, heading = max(scored, key=lambda pair: pair[0], default=(0.0, None))
-        if heading is not None and score >= HEADING:
-            return heading, score
-    return None, 0.0
+            if likeness > certainty or (best is None and likeness == certainty):
+                best, certainty = unit, likeness
+    return best, certainty
 
 
 def _crossing(grid: Grid, anchor: Unit, heading: Unit) -> Unit | None:

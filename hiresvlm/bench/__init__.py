@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hiresvlm.bench.ask import ask
 from hiresvlm.bench.chunking import Choice, chunking
 from hiresvlm.bench.cuts import cuts
 from hiresvlm.bench.heights import heights
@@ -9,4 +10,4 @@ from hiresvlm.bench.memory import memory
 from hiresvlm.bench.receipts import receipts
 from hiresvlm.bench.samples import samples
 
-__all__ = ["Choice", "chunking", "cuts", "heights", "memory", "receipts", "samples"]
+__all__ = ["Choice", "ask", "chunking", "cuts", "heights", "memory", "receipts", "samples"]

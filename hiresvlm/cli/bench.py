@@ -8,7 +8,7 @@ import typer
 
 from hiresvlm.cli import options
 
-KINDS = ("receipts", "samples", "memory", "chunking", "cuts")
+KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "ask")
 SWEEPS = ("height",)
 
 
@@ -19,12 +19,12 @@ def bench(
     ] = None,
     engine: Annotated[str, typer.Option(help="Engine of `memory`.")] = "echo",
     pages: Annotated[
-        int | None, typer.Option(min=1, help="Pages of `memory`; of each kind of `chunking`.")
+        int | None, typer.Option(min=1, help="Pages of `memory`; of each kind of `chunking` and `ask`.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="`receipts`: only the first N documents.")] = None,
-    seed: Annotated[int, typer.Option(help="`chunking`: another seed makes other pages.")] = 1,
+    seed: Annotated[int, typer.Option(help="`chunking`, `ask`: another seed makes other pages.")] = 1,
     kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="`chunking`: only these kinds of pages.")
+        list[str] | None, typer.Option(metavar="KIND", help="`chunking`, `ask`: only these kinds of pages.")
     ] = None,
     strategy: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="`chunking`: only these strategies.")
@@ -54,6 +54,9 @@ def bench(
     if what == "chunking":
         _chunking(folder, seed, kind or [], strategy or [], pages, sweep, uniform, save)
         return
+    if what == "ask":
+        _ask(folder, seed, pages, kind or [])
+        return
     if folder is None:
         raise UsageError(f"bench {what} needs a FOLDER", f"hiresvlm bench {what} samples/")
     if what == "receipts":
@@ -62,6 +65,15 @@ def bench(
         benches.cuts(folder, height)
     else:
         benches.samples(folder)
+
+
+def _ask(folder: str | None, seed: int, pages: int | None, kinds: list[str]) -> None:
+    from hiresvlm import bench as benches
+    from hiresvlm.bench.questions import KINDS as PAPERS
+
+    for name in kinds:
+        options.choice(name, (*PAPERS, "twins", "receipts"), "--kind")
+    benches.ask(folder, seed, pages or 4, kinds)
 
 
 def _chunking(
