@@ -120,7 +120,7 @@ FIELDS: tuple[Field, ...] = (
     _field("seller", Kind.COMPANY,
         "seller|vendor|supplier|from|issued by|billed by|sold by|merchant|store|shop|company|company name|"
         "销售方|销售方名称|卖方|供应商|商家|收款方|收款单位|开票单位|公司名称|公司|单位名称|店铺|商户名称",
-        "who issued|who sold|which company|which shop|company|shop name|seller|谁开的|哪家公司|哪家店|商店"),
+        "who issued|who sold|which company|which shop|谁开的|哪家公司|哪家店|商店"),
     _field("buyer", Kind.COMPANY,
         "buyer|customer|bill to|billed to|sold to|client|purchaser|invoice to|customer name|"
         "购买方|购买方名称|买方|客户|客户名称|付款单位|付款方|购货单位|收货单位|抬头",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from hiresvlm.ask import values
+from hiresvlm.ask import fields, values
 from hiresvlm.ask.fields import Kind
 from hiresvlm.ask.grid import Grid
 from hiresvlm.ask.pairs import Candidate
 from hiresvlm.ask.question import Asked
 
+FIRST_LINE = 0.62
 HEAD_ROWS = 8
 """Rows from the top in which the name of a firm is looked for."""
 
@@ -24,6 +25,7 @@ _FORMERLY = re.compile(r"formerly|known as|licensee|trading as|t/a", re.IGNORECA
 def candidates(asked: Asked, grid: Grid) -> list[Candidate]:
     """Names at the head of the page, the first that looks like a firm's being the likeliest."""
     found = []
+    bill = _is_bill(grid)
     seen = suffixed = 0
     before = ""
     for row in grid.rows[:HEAD_ROWS]:
@@ -45,8 +47,10 @@ def candidates(asked: Asked, grid: Grid) -> list[Candidate]:
         elif _NO_NAME.search(text) or "," in text:
             before = text
             continue
+        elif bill and not seen:
+            likeness = FIRST_LINE  # no firm by its looks, but what else heads a bill?
         else:
-            likeness = 0.5 - 0.05 * seen
+            continue
         if _NO_NAME.search(value.text) and likeness > 0.8:
             likeness -= 0.1
         seen += 1
@@ -54,3 +58,12 @@ def candidates(asked: Asked, grid: Grid) -> list[Candidate]:
         box = grid.page.lines[unit.line].box
         found.append(Candidate(grid.page.page, value, unit, box, None, likeness, 1.0, {"no_label": 0.0}))
     return found
+
+
+def _is_bill(grid: Grid) -> bool:
+    """Whether a page has a total or calls itself a bill: only then does somebody's name head it."""
+    total = next(f for f in fields.FIELDS if f.name == "total")
+    return any(_BILL.search(unit.text) or total.match(unit.text) >= 0.8 for unit in grid.units)
+
+
+_BILL = re.compile(r"\b(?:invoice|receipt|cash bill|bill no)|[发發]票|收据|小票", re.IGNORECASE)

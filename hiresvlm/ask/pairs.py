@@ -15,6 +15,10 @@ from hiresvlm.datatypes import Box
 
 LABEL = 0.66
 """From this likeness on a text is looked at as a label."""
+SURE_LABEL = 0.9
+TABLE_CELLS = 4
+"""Units of a row from which on it is taken for one of a table."""
+IN_TABLE = 0.75
 BESIDE = 1.0
 COLUMN = 0.88
 """Trust in a value below its label, against one beside it."""
@@ -54,6 +58,8 @@ def candidates(asked: Asked, grid: Grid, table: tuple[Field, ...] = fields.FIELD
     found: list[Candidate] = []
     for unit in grid.units:
         likeness = label_likeness(asked, unit, table)
+        if likeness < SURE_LABEL and len(grid.rows[unit.row]) >= TABLE_CELLS:
+            likeness *= IN_TABLE  # "Rare freight" in a table of goods is no label of what freight costs
         if likeness >= LABEL:
             found += _values_of(asked, grid, unit, likeness)
         elif not unit.marked:
@@ -91,7 +97,7 @@ def _values_of(asked: Asked, grid: Grid, label: Unit, likeness: float) -> Iterat
             break
         if steps == 0 and unit.marked:
             break
-        another = asked.kind in _FREE and is_label(unit) and grid.right_of(unit)
+        another = asked.kind in _FREE and is_label(unit) and (grid.right_of(unit) or _has_below(grid, label))
         if steps == 0 and another and not label.marked:
             break
         got = values.find(asked.kind, unit.text, grid.month_first)
@@ -113,6 +119,11 @@ def _values_of(asked: Asked, grid: Grid, label: Unit, likeness: float) -> Iterat
             trust = COLUMN if label.marked or likeness >= 0.9 else COLUMN - 0.1
             yield _candidate(asked, grid, _best(got), unit, label, likeness, trust)
         break
+
+
+def _has_below(grid: Grid, label: Unit) -> bool:
+    """Whether something that is no label stands right below, as in forms with labels above their values."""
+    return any(not is_label(unit) for unit in grid.below(label, BELOW_REACH)[:1])
 
 
 def _inside(asked: Asked, grid: Grid, unit: Unit) -> Iterator[Candidate]:

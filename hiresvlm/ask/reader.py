@@ -125,7 +125,7 @@ class LightReader:
 
     def _literal(self, asked: Asked, grid: Grid) -> list[Candidate]:
         """Values of a label that says all of "font size", which else is the size of a font."""
-        if not asked.of:
+        if not (asked.of or asked.side or asked.number):
             return []
         kind = Kind.TEXT if asked.field is None or asked.field.kind is Kind.TEXT else asked.kind
         whole = replace(asked, targets=(asked.phrase,), of="", field=None, kind=kind)

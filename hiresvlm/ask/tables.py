@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hiresvlm.ask import values
 from hiresvlm.ask.grid import Grid, Unit
 from hiresvlm.ask.pairs import Candidate
@@ -12,6 +14,9 @@ from hiresvlm.ask.wording import similarity, solid
 ROW = 0.8
 """Likeness from which a unit is the row asked for..."""
 HEADING = 0.8
+_ROW_WORD = re.compile(
+    r"^(?:entry|item|row|line|product|article|position|条目|项目|商品)\s*(?:no\.?|number|#)?\s*", re.I
+)
 """...and one the heading of the column."""
 
 
@@ -19,9 +24,8 @@ def candidates(asked: Asked, grid: Grid) -> list[Candidate]:
     """Values at the crossing of a row that has `asked.of` in it and a column that is headed by a target."""
     if not asked.of:
         return []
-    rows = [
-        (unit, likeness) for unit in grid.units if (likeness := _row_likeness(asked.of, unit.text)) >= ROW
-    ]
+    of = _ROW_WORD.sub("", asked.of) or asked.of
+    rows = [(unit, likeness) for unit in grid.units if (likeness := _row_likeness(of, unit.text)) >= ROW]
     if not rows:
         return []
     best = max(likeness for _, likeness in rows)
@@ -60,8 +64,6 @@ def _row_likeness(of: str, text: str) -> float:
     a, b = solid(of), solid(text)
     if a and a in b and len(a) >= 2:
         likeness = max(likeness, 0.8 + 0.2 * len(a) / len(b))
-    elif b and b in a and len(b) >= 3 and any(c.isdigit() for c in b):  # "entry AB123" names AB123
-        likeness = max(likeness, 0.7 + 0.3 * len(b) / len(a))
     return likeness
 
 

@@ -1,7 +1,8 @@
 """Questions: `ask` with the reader of `light`, and a plain keyword rule, on the same recognised text.
 
 FOLDER holds images and `gold.jsonl`, a line `{"file": ..., "fields": {"total": ..., "date": ..., "company":
-...}}` for each (the form of ICDAR 2019 SROIE). Without it only generated documents are asked (`bench/questions`).
+...}}` for each (the form of ICDAR 2019 SROIE). Without it only generated documents are asked
+(`bench/questions`).
 
 What was tuned on what. The rules of `hiresvlm/ask` were written while looking at every other receipt of the
 45 that the README names (rows 1, 3, 5 ... of gold.jsonl) and at generated documents of seed 1; the other
