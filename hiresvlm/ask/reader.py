@@ -44,7 +44,8 @@ class Reading:
     value: str | None = None
     """Normal form."""
     currency: str | None = None
-    confidence: float = 0.0
+    confidence: float | None = None
+    """Chance that the answer is right; None without one: how sure an absence is was not measured."""
     evidence: tuple[Evidence, ...] = ()
     features: Mapping[str, float] = field(default_factory=dict)
     """What the confidence was computed from."""
@@ -92,9 +93,7 @@ class LightReader:
         if certainty < FOUND:
             shown = _best_lines(ranked, lines) or (evidence,)
             guess = chosen.value.text
-            return Reading(
-                None, None, None, round(1 - certainty, 4), shown, features=features, best_guess=guess
-            )
+            return Reading(None, evidence=shown, features=features, best_guess=guess)
         value = chosen.value
         if value.currency == "¥":
             value = replace(value, currency=_yuan_or_yen(lines[chosen.page]))

@@ -106,7 +106,7 @@ class Schema:
         value, reading = _cast(reading, part)
         if value is None and reading.answer is not None:
             work.filled.problems.append(f"{path}: what was found is not of the type or choice asked for")
-            reading = replace(reading, answer=None, value=None, currency=None)
+            reading = replace(reading, answer=None, value=None, currency=None, confidence=None)
         work.filled.fields[path] = reading
         return value
 

@@ -227,7 +227,7 @@ def _light(
     began = time.perf_counter()
     reading, _ = asking.answer(asking.understand(question), pages, asking.LightReader(), TOP_PAGES)
     ms = (time.perf_counter() - began) * 1e3
-    sure = reading.confidence if reading.answer is not None else 0.0
+    sure = reading.confidence or 0.0
     return Outcome(
         group, document, gold, kind, reading.answer, sure, ms, False, reading.best_guess, reading.features
     ).judged()

@@ -116,13 +116,13 @@ def _object(schema: ask.Schema, pages: Sequence[ask.PageText], reader: ask.Reade
         for path, r in filled.fields.items()
     }
     cautions = tuple(Caution(CautionKind.SCHEMA, message) for message in filled.problems)
-    certain = [r.confidence for r in filled.fields.values() if r.answer is not None]
+    certain = [r.confidence for r in filled.fields.values() if r.confidence is not None]
     return Found(
         None,
         None,
         filled.value,
         None,
-        min(certain, default=0.0),
+        min(certain, default=None),
         (),
         sorted(filled.pages),
         fields,

@@ -21,7 +21,7 @@ class Found:
     value: Any = None
     """Normal form of the answer, or the object of a schema."""
     currency: str | None = None
-    confidence: float = 0.0
+    confidence: float | None = None
     evidence: Sequence[Evidence] = ()
     pages_read: Sequence[int] = ()
     fields: Mapping[str, Found] | None = None
