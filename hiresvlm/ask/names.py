@@ -15,7 +15,7 @@ HEAD_ROWS = 8
 """Rows from the top in which the name of a firm is looked for."""
 
 _NO_NAME = re.compile(
-    r"\b(?:invoice|receipt|bill|statement|order|form|ticket|ledger|welcome|copy|original|duplicate|page|date|tel|fax|phone|"
+    r"\breg(?:istration|\.)?\s*no\b|\b(?:invoice|receipt|bill|statement|order|form|ticket|ledger|welcome|copy|original|duplicate|page|date|tel|fax|phone|"
     r"formerly|licensee|jalan|jln|lot|no|floor|road|street|avenue|taman|branch)\b|[发发]票|收据|小票|单$|表$|清单|账单|登记|申请|设置|记录|地址|电话",
     re.IGNORECASE,
 )
@@ -33,6 +33,9 @@ def candidates(asked: Asked, grid: Grid) -> list[Candidate]:
         text = grid.page.lines[unit.line].text
         if len({other.line for other in row}) > 2:
             before = text
+            continue
+        if fields.best(unit.text)[1] >= 0.85 and len(text) > len(unit.text):
+            before = text  # "Customer: Oak Inc." says itself whose name that is
             continue
         got = values.find(Kind.COMPANY, text)
         digits = sum(c.isdigit() for c in values.company(text))
@@ -52,6 +55,8 @@ def candidates(asked: Asked, grid: Grid) -> list[Candidate]:
         else:
             continue
         if _NO_NAME.search(value.text) and likeness > 0.8:
+            if not values.is_company(_NO_NAME.sub("", value.text)):
+                continue
             likeness -= 0.1
         seen += 1
         before = text

@@ -23,6 +23,8 @@ BESIDE = 1.0
 COLUMN = 0.88
 """Trust in a value below its label, against one beside it."""
 FAR_BESIDE = 0.93
+FARTHEST = 5
+"""Units between a label and its value in a row."""
 BELOW_REACH = 2.2
 """em between a label and the value below it."""
 
@@ -61,9 +63,9 @@ def candidates(asked: Asked, grid: Grid, table: tuple[Field, ...] = fields.FIELD
         if likeness < SURE_LABEL and len(grid.rows[unit.row]) >= TABLE_CELLS:
             likeness *= IN_TABLE  # "Rare freight" in a table of goods is no label of what freight costs
         if likeness >= LABEL:
-            found += _values_of(asked, grid, unit, likeness)
+            found += values_of(asked, grid, unit, likeness)
         elif not unit.marked:
-            found += _inside(asked, grid, unit)
+            found += inside(asked, grid, unit)
     return found
 
 
@@ -89,36 +91,39 @@ def is_label(unit: Unit, table: tuple[Field, ...] = fields.FIELDS) -> bool:
     return unit.marked or fields.best(unit.text, table)[1] >= 0.9
 
 
-def _values_of(asked: Asked, grid: Grid, label: Unit, likeness: float) -> Iterator[Candidate]:
-    """Values that a label points to: beside it, else below it."""
-    beside = False
+def values_of(asked: Asked, grid: Grid, label: Unit, likeness: float) -> list[Candidate]:
+    """The value that a label points to, if there is one: beside it, else below it."""
     for steps, unit in enumerate(grid.right_of(label)):
-        if steps and (unit.marked or (asked.kind in _FREE and is_label(unit))):
-            break
-        if steps == 0 and unit.marked:
-            break
-        another = asked.kind in _FREE and is_label(unit) and (grid.right_of(unit) or _has_below(grid, label))
-        if steps == 0 and another and not label.marked:
+        if unit.marked or _is_next_label(grid, label, unit):
             break
         got = values.find(asked.kind, unit.text, grid.month_first)
         if got:
             trust = BESIDE if label.marked or unit.line == label.line or steps == 0 else FAR_BESIDE
-            value = _best(got)
-            yield _candidate(asked, grid, value, unit, label, likeness, trust)
-            beside = True
+            return [_candidate(asked, grid, _best(got), unit, label, likeness, trust)]
+        if asked.kind in _FREE or steps >= FARTHEST:
             break
-        if asked.kind in _FREE or steps >= 5:
+    for unit in grid.below(label, BELOW_REACH)[:1]:
+        if unit.marked or (asked.kind in _FREE and _is_label_below(grid, label, unit)):
             break
-    if beside:
-        return
-    for unit in grid.below(label, BELOW_REACH):
-        if unit.marked or (asked.kind in _FREE and is_label(unit)):
-            break
+        if asked.field is not None and asked.field.name == "total" and len(grid.rows[label.row]) >= 3:
+            break  # the heading of a column of line totals
         got = values.find(asked.kind, unit.text, grid.month_first)
         if got:
-            trust = COLUMN if label.marked or likeness >= 0.9 else COLUMN - 0.1
-            yield _candidate(asked, grid, _best(got), unit, label, likeness, trust)
-        break
+            trust = COLUMN if label.marked or likeness >= SURE_LABEL else COLUMN - 0.1
+            return [_candidate(asked, grid, _best(got), unit, label, likeness, trust)]
+    return []
+
+
+def _is_next_label(grid: Grid, label: Unit, unit: Unit) -> bool:
+    """Whether what stands beside a label is the next label: it has a value of its own beside or below."""
+    if not is_label(unit) or (label.marked and unit.line == label.line):
+        return False
+    return bool(grid.right_of(unit)) or _has_below(grid, unit) or _has_below(grid, label)
+
+
+def _is_label_below(grid: Grid, label: Unit, unit: Unit) -> bool:
+    """Whether what stands below a label is the label of the next row: the field itself was left blank."""
+    return is_label(unit) or (bool(grid.right_of(unit)) and not grid.right_of(label))
 
 
 def _has_below(grid: Grid, label: Unit) -> bool:
@@ -126,7 +131,7 @@ def _has_below(grid: Grid, label: Unit) -> bool:
     return any(not is_label(unit) for unit in grid.below(label, BELOW_REACH)[:1])
 
 
-def _inside(asked: Asked, grid: Grid, unit: Unit) -> Iterator[Candidate]:
+def inside(asked: Asked, grid: Grid, unit: Unit) -> Iterator[Candidate]:
     """A value behind a label in the same unit, without a colon: "Invoice No CS 24198"."""
     for target in asked.targets:
         head = _head(target, unit.text)

@@ -113,9 +113,9 @@ def _amounts(grid: Grid, wordings: tuple[str, ...]) -> set[Decimal]:
     for unit in grid.units:
         likeness = max(similarity(w, unit.text) for w in wordings)
         if likeness >= 0.8:
-            got = [c for c in pairs._values_of(asked, grid, unit, likeness) if c.layout >= pairs.FAR_BESIDE]
+            got = [c for c in pairs.values_of(asked, grid, unit, likeness) if c.layout >= pairs.FAR_BESIDE]
         else:
-            got = [] if unit.marked else list(pairs._inside(asked, grid, unit))
+            got = [] if unit.marked else list(pairs.inside(asked, grid, unit))
         found |= {Decimal(c.value.normal) for c in got if c.value.fit >= 0.75}
     return found
 

@@ -89,7 +89,7 @@ def _numbers(text: str, month_first: bool) -> list[Value]:
         if digits == 0 or (digits < 2 and len(token) > 8):
             continue
         fit = 1.0 if digits >= 3 else 0.7
-        if re.fullmatch(r"[0-9]{1,2}[/.-][0-9]{1,2}[/.-][0-9]{2,4}", token):
+        if any(d.start == 0 and d.end == len(token) for d in dates.find(token)):
             fit = 0.4  # a date
         elif re.fullmatch(r"[0-9]+\.[0-9]{2}", token):
             fit = 0.4  # an amount

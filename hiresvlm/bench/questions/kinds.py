@@ -11,7 +11,9 @@ from hiresvlm.bench.questions.paper import LABEL, Document, Paper
 
 _EN_COMPANY = ("Trading Ltd", "Stationery Inc.", "Systems GmbH", "Foods Co.", "Logistics LLC")
 _ZH_COMPANY = ("贸易有限公司", "科技有限公司", "文具有限公司", "食品有限责任公司")
-_LABEL_NOUNS = frozenset(("价格", "数量", "日期", "地址", "电话", "账户", "余额", "部门", "客户", "手机", "产品"))
+_LABEL_NOUNS = frozenset(
+    ("价格", "数量", "日期", "地址", "电话", "账户", "余额", "部门", "客户", "手机", "产品")
+)
 """Nouns that nobody fills in: a department is not called "price"."""
 _SETTINGS = {
     "en": (
