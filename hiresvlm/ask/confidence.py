@@ -1,7 +1,7 @@
 """From what speaks for an answer to the chance that it is right: a logistic model with few features.
 
-The weights below were fitted by `hiresvlm bench ask` (which see for what on); the benchmark fits them anew
-for each fold, so what it prints was never fitted on what it is printed for.
+The weights below are printed by `hiresvlm bench ask FOLDER --fit`; `hiresvlm bench ask` fits others for each
+fold, so what it prints was never fitted on what it is printed for.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ FEATURES = (
 START: tuple[float, ...] = (-13.0, 8.0, 4.0, 2.0, 2.0, 2.0, 1.5, 0.8, 0.3, -3.0, -3.0, -0.3, 0.0, 0.5)
 """Set by hand: bias first, then one for each feature. Where every fit begins."""
 WEIGHTS = (-13.47, 9.21, 4.44, 1.61, 1.24, 2.11, 1.5, 0.8, 0.28, -3.0, -5.14, -0.22, -0.52, 1.68)
-"""What `ask` uses: fitted on the receipts and seeds that the rules were written on (see `bench/ask.py`), and
-on the same pages with the lines of the answer taken out. The weights of the two sums are left as they were
-set: too few receipts have them."""
+"""What `ask` uses: fitted on the receipts and seeds that the rules were written on, and on the same pages
+with the lines of the answer taken out (`bench/ask_fit.py`). The weights of the two sums are left as they
+were set: too few receipts have them."""
 LONGEST_STEP = 1.0
 RIDGE = 0.3
 """Pull of the fit towards the weights it starts from: a few dozen answers decide little by themselves."""

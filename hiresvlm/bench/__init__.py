@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hiresvlm.bench.ask import ask
+from hiresvlm.bench.ask_fit import ask_fit
 from hiresvlm.bench.chunking import Choice, chunking
 from hiresvlm.bench.cuts import cuts
 from hiresvlm.bench.heights import heights
@@ -10,4 +11,4 @@ from hiresvlm.bench.memory import memory
 from hiresvlm.bench.receipts import receipts
 from hiresvlm.bench.samples import samples
 
-__all__ = ["Choice", "ask", "chunking", "cuts", "heights", "memory", "receipts", "samples"]
+__all__ = ["Choice", "ask", "ask_fit", "chunking", "cuts", "heights", "memory", "receipts", "samples"]

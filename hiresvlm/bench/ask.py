@@ -21,6 +21,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
 import typer
 
@@ -45,6 +46,7 @@ RECEIPTS = {
     "date": "What is the date of the receipt?",
     "company": "Which company issued this receipt?",
 }
+RECEIPT_KINDS = {"total": "amount", "date": "date", "company": "within"}
 COLUMNS = ("questions", "system", "n", "exact", "ANLS", "answered", "precision", "coverage", "ms")
 
 
@@ -89,20 +91,24 @@ def ask(folder: str | None, seed: int = 2, pages: int = 4, kinds: Sequence[str] 
 # ---------------------------------------------------------------------------------------- receipts
 
 
-def _receipts(bench: Bench, folder: str, rows: list[tuple[object, ...]], result: dict[str, object]) -> None:
+def read_receipts(bench: Bench, folder: str) -> tuple[list[dict[str, Any]], list[list[asking.PageText]]]:
+    """Rows of `gold.jsonl` and the pages of their images. Raises `NoInputError` without such a file."""
     path = os.path.join(folder, "gold.jsonl")
     if not os.path.isfile(path):
         raise NoInputError(f"{path} does not exist", "bench ask FOLDER needs images and a gold.jsonl")
     with open(path, encoding="utf-8") as file:
         gold = [json.loads(line) for line in file if line.strip()]
-    texts = _texts(bench, [os.path.join(folder, row["file"]) for row in gold])
-    kinds = {"total": "amount", "date": "date", "company": "within"}
+    return gold, _texts(bench, [os.path.join(folder, row["file"]) for row in gold])
+
+
+def _receipts(bench: Bench, folder: str, rows: list[tuple[object, ...]], result: dict[str, object]) -> None:
+    gold, texts = read_receipts(bench, folder)
     light: list[Outcome] = []
     rule: list[Outcome] = []
     for number, (row, text) in enumerate(zip(gold, texts, strict=True)):
         for name, question in RECEIPTS.items():
             if name in row["fields"]:
-                known = number, row["fields"][name], kinds[name]
+                known = number, row["fields"][name], RECEIPT_KINDS[name]
                 light.append(_light(f"receipts {name}", question, text, *known))
                 rule.append(_rule(f"receipts {name}", name, question, text, *known))
     light = cross_fitted(light)
@@ -153,6 +159,8 @@ def _generated(
         for lang in questions.LANGUAGES
         for number in range(pages)
     ]
+    if not made and "twins" not in kinds:
+        return
     if "twins" in kinds:
         made += [questions.twins(seed, number) for number in range(max(20, pages))]
     with tempfile.TemporaryDirectory() as folder:

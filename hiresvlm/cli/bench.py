@@ -35,6 +35,9 @@ def bench(
     uniform: Annotated[
         bool, typer.Option("--uniform", help="`chunking`: also find the cheapest uniform scale (slow).")
     ] = False,
+    fit: Annotated[
+        bool, typer.Option("--fit", help="`ask`: fit the weights of the confidence, and print them.")
+    ] = False,
     save: Annotated[
         str | None, typer.Option(metavar="DIR", help="`chunking`: keep the generated pages.")
     ] = None,
@@ -53,6 +56,9 @@ def bench(
         return
     if what == "chunking":
         _chunking(folder, seed, kind or [], strategy or [], pages, sweep, uniform, save)
+        return
+    if what == "ask" and fit:
+        benches.ask_fit(folder, pages or 3)
         return
     if what == "ask":
         _ask(folder, seed, pages, kind or [])
