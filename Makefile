@@ -29,8 +29,8 @@ demo: $(STAMP) ## read every document in samples/ with the CPU engine, ask one f
 	@$(BIN)/python -c 'import json, sys; [print(r["text"]) for r in map(json.loads, open(sys.argv[1], \
 		encoding="utf-8")) if r["source"].endswith("invoice-zh.png")]' $(OUT)/demo.jsonl
 	$(BIN)/hiresvlm ask samples/invoice-zh.png '总金额?' --engine light -q -o $(OUT)/demo-ask.jsonl
-	@$(BIN)/python -c 'import json, sys; [print(r["question"], r["answer"], r["confidence"], r["evidence"][0]) \
-		for r in map(json.loads, open(sys.argv[1], encoding="utf-8"))]' $(OUT)/demo-ask.jsonl
+	@$(BIN)/python -c 'import json, sys; [print(r["question"], r["answer"], "confidence", r["confidence"], \
+		*r["evidence"]) for r in map(json.loads, open(sys.argv[1], encoding="utf-8"))]' $(OUT)/demo-ask.jsonl
 
 test: check ## run all checks and tests
 	$(BIN)/python -m pytest -n $(JOBS)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hiresvlm import ask
@@ -81,6 +81,7 @@ def test_what_is_no_amount(text: str) -> None:
     assert [a for a in amounts.find(text) if a.is_money] == []
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**9), st.sampled_from(("", "$", "RM", "¥")))
 def test_any_amount_is_found_as_printed(cents: int, sign: str) -> None:
     text = f"{sign}{cents / 100:,.2f}"
@@ -89,6 +90,7 @@ def test_any_amount_is_found_as_printed(cents: int, sign: str) -> None:
     assert found.text == text
 
 
+@settings(deadline=None)
 @given(st.dates(datetime.date(2000, 1, 1), datetime.date(2099, 12, 31)))
 def test_any_date_is_found_in_every_form(day: datetime.date) -> None:
     month = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")[
@@ -109,6 +111,7 @@ def test_impossible_dates_are_none_and_month_first_is_noticed() -> None:
     assert not dates.is_month_first(["25/3/2024"])
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_no_text_breaks_the_parsers(text: str) -> None:
     list(amounts.find(text))
@@ -279,6 +282,7 @@ def test_the_line_that_is_asked_for_comes_first_though_misread() -> None:
     assert ranked[0].line == 1
 
 
+@settings(deadline=None)
 @given(st.integers(1, 12), st.integers(0, 11))
 def test_a_fifth_of_the_chunks_is_dropped_but_never_the_one_that_answers(count: int, at: int) -> None:
     at %= count
@@ -417,6 +421,7 @@ def test_a_schema_that_cannot_be_used_is_refused(text: str) -> None:
         ask.Schema(text)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=40), max_size=12))
 def test_no_page_breaks_the_reader(texts: list[str]) -> None:
     sheet = PageText(1, (500, 500), tuple(Line(text) for text in texts))

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 FEATURES = (
     "likeness", "layout", "fit", "reading", "margin", "paid_less_change", "adds_up", "repeated",
-    "wrong_label", "tax_table", "no_label", "context", "table",
+    "wrong_label", "tax_table", "no_label", "context", "table", "misread",
 )  # fmt: skip
-START: tuple[float, ...] = (-13.0, 8.0, 4.0, 2.0, 2.0, 2.0, 1.5, 0.8, 0.3, -3.0, -3.0, -0.3, 0.0, 0.5)
+START: tuple[float, ...] = (-13.0, 8.0, 4.0, 2.0, 2.0, 2.0, 1.5, 0.8, 0.3, -3.0, -3.0, -0.3, 0.0, 0.5, -1.5)
 """Set by hand: bias first, then one for each feature. Where every fit begins."""
-WEIGHTS = (-13.47, 9.21, 4.44, 1.61, 1.24, 2.11, 1.5, 0.8, 0.28, -3.0, -5.14, -0.22, -0.52, 1.68)
+WEIGHTS = (-13.53, 9.1, 4.62, 1.55, 1.17, 2.11, 1.5, 0.8, 0.31, -3.0, -5.1, 0.0, -0.44, 1.74, -2.94)
 """What `ask` uses: fitted on the receipts and seeds that the rules were written on, and on the same pages
 with the lines of the answer taken out (`bench/ask_fit.py`). The weights of the two sums are left as they
 were set: too few receipts have them."""

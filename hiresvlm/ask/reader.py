@@ -87,7 +87,7 @@ class LightReader:
         if not found:
             return Reading(None, evidence=_best_lines(ranked, lines))
         chosen = _choose(asked, found)
-        features = _features(chosen, found)
+        features = _features(asked, chosen, found)
         certainty = confidence(features, self._weights)
         evidence = _evidence(chosen)
         if certainty < FOUND:
@@ -269,7 +269,7 @@ def _at_side(side: str, found: Sequence[Candidate]) -> Candidate:
     return pick(found, key=lambda c: (place(c)[axis], place(c)[1 - axis]))
 
 
-def _features(chosen: Candidate, found: Sequence[Candidate]) -> dict[str, float]:
+def _features(asked: Asked, chosen: Candidate, found: Sequence[Candidate]) -> dict[str, float]:
     others = [c.score for c in found if c.value.normal != chosen.value.normal]
     features = {
         "likeness": chosen.likeness,
@@ -279,6 +279,8 @@ def _features(chosen: Candidate, found: Sequence[Candidate]) -> dict[str, float]
         "margin": max(-0.5, min(0.5, chosen.score - max(others, default=0.0))),
     }
     features |= {name: 1.0 for name, weight in chosen.signs.items() if name in _FLAGS}
+    if values.MISREAD.search(chosen.value.text) and asked.kind in (Kind.COMPANY, Kind.TEXT):
+        features["misread"] = 1.0
     features["repeated"] = chosen.signs.get("repeated", 0.0) / totals.REPEATED
     return features
 

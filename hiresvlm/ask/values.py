@@ -155,7 +155,7 @@ _REGISTRATION = re.compile(r"\s*[(（][^()（）]*[0-9]{4}[^()（）]*[)）]?[\s
 """The number of a firm in the register, printed behind its name."""
 
 
-_MISREAD = re.compile(r"\b(?:[A-Z]+[0-9][A-Z]+|[0-9][A-Z]{3,})\b")
+MISREAD = re.compile(r"\b(?:[A-Z]+[0-9][A-Z]+|[0-9][A-Z]{3,})\b")
 """A digit among capitals, as in 1DEA: rarely a name, often an I or an O that was misread."""
 
 
@@ -175,8 +175,6 @@ def _companies(text: str, month_first: bool) -> list[Value]:
     if letters < 2:
         return []
     fit = 1.0 if is_company(name) else 0.85 if letters >= (3 if has_cjk(name) else 4) else 0.5
-    if _MISREAD.search(name):
-        fit = min(fit, 0.8)
     start = max(0, text.find(name))
     return [Value(name, " ".join(name.split()), start, start + len(name), fit)]
 
