@@ -428,3 +428,30 @@ def test_no_page_breaks_the_reader(texts: list[str]) -> None:
     build(sheet)
     for question in ("total?", "What is the date?", "销售方电话?", "What is the price of tea?"):
         said(question, sheet)
+
+
+def test_a_column_of_amounts_is_not_one_amount_but_its_sum_is() -> None:
+    cells: list[Placed] = [(60, 60, "Description"), (400, 60, "Qty"), (600, 60, "Tax")]
+    for number in range(3):
+        cells += [
+            (60, 100.0 + 40 * number, f"Tea {number}"),
+            (400, 100.0 + 40 * number, "2"),
+            (600, 100.0 + 40 * number, f"{number}.50"),
+        ]
+    assert said("How much tax?", page(*cells)).answer is None
+    cells += [(60, 240, "Total"), (600, 240, "4.50")]
+    assert said("How much tax?", page(*cells)).answer == "4.50"
+
+
+def test_a_field_left_blank_is_null_and_not_the_next_label() -> None:
+    sheet = page((60, 60, "Occupation"), (60, 100, "Shoe size"), (400, 100, "43"))
+    assert said("What is the occupation?", sheet).answer is None
+    assert said("What is the shoe size?", sheet).answer == "43"
+
+
+def test_a_digit_among_capitals_lowers_the_confidence_of_a_name() -> None:
+    clean, misread = (
+        said("Which company issued it?", page((60, 60, f"URBAN {word} SDN BHD"))) for word in ("IDEA", "1DEA")
+    )
+    assert clean.confidence is not None
+    assert misread.confidence is None or misread.confidence < clean.confidence - 0.2

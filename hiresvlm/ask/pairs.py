@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hiresvlm.ask import fields, values
@@ -62,10 +62,11 @@ def candidates(asked: Asked, grid: Grid, table: tuple[Field, ...] = fields.FIELD
         likeness = label_likeness(asked, unit, table)
         if likeness < SURE_LABEL and len(grid.rows[unit.row]) >= TABLE_CELLS:
             likeness *= IN_TABLE  # "Rare freight" in a table of goods is no label of what freight costs
-        if likeness >= LABEL:
+        own = [] if unit.marked or (likeness >= LABEL and asked.kind in _FREE) else inside(asked, grid, unit)
+        if own:
+            found += own
+        elif likeness >= LABEL:
             found += values_of(asked, grid, unit, likeness)
-        elif not unit.marked:
-            found += inside(asked, grid, unit)
     return found
 
 
@@ -105,8 +106,8 @@ def values_of(asked: Asked, grid: Grid, label: Unit, likeness: float) -> list[Ca
     for unit in grid.below(label, BELOW_REACH)[:1]:
         if unit.marked or (asked.kind in _FREE and _is_label_below(grid, label, unit)):
             break
-        if asked.field is not None and asked.field.name == "total" and len(grid.rows[label.row]) >= 3:
-            break  # the heading of a column of line totals
+        if asked.kind in _COUNTED and _heads_column(asked, grid, label, unit):
+            break  # "amount" over many amounts: none of them is *the* amount
         got = values.find(asked.kind, unit.text, grid.month_first)
         if got:
             trust = COLUMN if label.marked or likeness >= SURE_LABEL else COLUMN - 0.1
@@ -126,12 +127,23 @@ def _is_label_below(grid: Grid, label: Unit, unit: Unit) -> bool:
     return is_label(unit) or (bool(grid.right_of(unit)) and not grid.right_of(label))
 
 
+def _heads_column(asked: Asked, grid: Grid, label: Unit, first: Unit) -> bool:
+    """Whether a label is one of several headings and has more than one value below."""
+    if len(grid.rows[label.row]) < 3:
+        return False
+    if asked.field is not None and asked.field.name == "total":
+        return True
+    return any(
+        values.find(asked.kind, unit.text, grid.month_first) for unit in grid.below(first, BELOW_REACH)[:1]
+    )
+
+
 def _has_below(grid: Grid, label: Unit) -> bool:
     """Whether something that is no label stands right below, as in forms with labels above their values."""
     return any(not is_label(unit) for unit in grid.below(label, BELOW_REACH)[:1])
 
 
-def inside(asked: Asked, grid: Grid, unit: Unit) -> Iterator[Candidate]:
+def inside(asked: Asked, grid: Grid, unit: Unit) -> list[Candidate]:
     """A value behind a label in the same unit, without a colon: "Invoice No CS 24198"."""
     for target in asked.targets:
         head = _head(target, unit.text)
@@ -145,8 +157,8 @@ def inside(asked: Asked, grid: Grid, unit: Unit) -> Iterator[Candidate]:
             likeness = 0.95 if target == asked.targets[0] else 0.92
             if asked.kind in _FREE:
                 likeness -= 0.08
-            yield _candidate(asked, grid, value, unit, None, likeness, BESIDE)
-            return
+            return [_candidate(asked, grid, value, unit, None, likeness, BESIDE)]
+    return []
 
 
 def _head(target: str, text: str) -> int | None:
@@ -172,6 +184,7 @@ def _best(got: Sequence[Value]) -> Value:
 
 
 _FREE = (Kind.TEXT, Kind.COMPANY)
+_COUNTED = (Kind.AMOUNT, Kind.COUNT, Kind.PERCENT)
 
 
 def _candidate(

@@ -117,6 +117,8 @@ class LightReader:
         elif not asked.of:
             found = pairs.candidates(asked, grid, self._table)
             if asked.field is not None:
+                if asked.field.name in _SUMMED and not found:
+                    found = [c for row in _SUM_ROWS for c in tables.candidates(replace(asked, of=row), grid)]
                 found += self._without_label(asked, grid, found)
                 if asked.field.name == "total" and asked.side is None and asked.number is None:
                     found = totals.weigh(asked, grid, found)
@@ -143,6 +145,11 @@ class LightReader:
         if asked.field.name in ("email", "phone"):
             return _unlabelled(asked, grid)
         return []
+
+
+_SUMMED = ("tax", "amount", "quantity", "debit", "credit")
+_SUM_ROWS = ("合计", "total")
+"""Columns that have a sum at their foot, and what its row is called."""
 
 
 def _yuan_or_yen(lines: Sequence[Line]) -> str:

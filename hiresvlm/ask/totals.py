@@ -115,7 +115,7 @@ def _amounts(grid: Grid, wordings: tuple[str, ...]) -> set[Decimal]:
         if likeness >= 0.8:
             got = [c for c in pairs.values_of(asked, grid, unit, likeness) if c.layout >= pairs.FAR_BESIDE]
         else:
-            got = [] if unit.marked else list(pairs.inside(asked, grid, unit))
+            got = [] if unit.marked else pairs.inside(asked, grid, unit)
         found |= {Decimal(c.value.normal) for c in got if c.value.fit >= 0.75}
     return found
 
