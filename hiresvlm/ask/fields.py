@@ -38,19 +38,17 @@ class Field:
     wordings: tuple[str, ...]
     asked: tuple[str, ...] = ()
     """Wordings of questions that no label has ("who sold this")."""
-    column: bool = False
-    """Usually the heading of a column."""
 
     def match(self, label: str) -> float:
         """How surely a text is a label of this field, 0 to 1."""
         return max((similarity(wording, label) for wording in self.wordings), default=0.0)
 
 
-def _field(name: str, kind: Kind, wordings: str, asked: str = "", *, column: bool = False) -> Field:
+def _field(name: str, kind: Kind, wordings: str, asked: str = "") -> Field:
     def split(text: str) -> tuple[str, ...]:
         return tuple(part.strip() for part in text.split("|") if part.strip())
 
-    return Field(name, kind, split(wordings), split(asked), column)
+    return Field(name, kind, split(wordings), split(asked))
 
 
 _A, _N, _T = Kind.AMOUNT, Kind.NUMBER, Kind.TEXT
@@ -78,11 +76,11 @@ FIELDS: tuple[Field, ...] = (
     _field("rounding", _A, "rounding|rounding adjustment|抹零|舍入"),
     _field("deposit", _A, "deposit|down payment|security deposit|押金|定金|订金|保证金"),
     _field("balance", _A, "balance|account balance|closing balance|available balance|余额|账户余额|可用余额|结余"),
-    _field("unit_price", _A, "unit price|price|price each|rate|单价|价格", column=True),
-    _field("amount", _A, "amount|line total|金额|款额", column=True),
-    _field("debit", _A, "debit|withdrawal|paid out|支出|借方|付出", column=True),
-    _field("credit", _A, "credit|paid in|收入|贷方|存入", column=True),
-    _field("quantity", Kind.COUNT, "quantity|units|pieces|pcs|total quantity|数量|件数|总数量", "how many units", column=True),
+    _field("unit_price", _A, "unit price|price|price each|rate|单价|价格"),
+    _field("amount", _A, "amount|line total|金额|款额"),
+    _field("debit", _A, "debit|withdrawal|paid out|支出|借方|付出"),
+    _field("credit", _A, "credit|paid in|收入|贷方|存入"),
+    _field("quantity", Kind.COUNT, "quantity|units|pieces|pcs|total quantity|数量|件数|总数量", "how many units"),
     _field("date", Kind.DATE,
         "date|invoice date|issue date|date issued|issued on|date of issue|billing date|receipt date|transaction date|"
         "日期|开票日期|开具日期|开单日期|制单日期|填表日期|填写日期|交易日期|下单日期",
@@ -137,9 +135,9 @@ FIELDS: tuple[Field, ...] = (
     _field("payment_method", _T,
         "payment method|payment mode|paid by|pay with|payment type|支付方式|付款方式|结算方式", "how was it paid|怎么付的"),
     _field("status", _T, "status|order status|state|状态|订单状态"),
-    _field("item", _T, "item|description|product|goods|品名|项目名称|商品名称|项目|货物名称|名称|摘要", column=True),
-    _field("unit", _T, "unit|uom|单位", column=True),
-    _field("specification", _T, "specification|model|size|规格|型号|规格型号", column=True),
+    _field("item", _T, "item|description|product|goods|品名|项目名称|商品名称|项目|货物名称|名称|摘要"),
+    _field("unit", _T, "unit|uom|单位"),
+    _field("specification", _T, "specification|model|size|规格|型号|规格型号"),
     _field("remarks", _T, "remarks|remark|notes|note|comment|备注|说明|附注"),
 )  # fmt: skip
 

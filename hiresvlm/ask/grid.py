@@ -8,7 +8,6 @@ share of the line's box.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hiresvlm import layout
@@ -56,8 +55,6 @@ class Grid:
     page: PageText
     rows: tuple[tuple[Unit, ...], ...]
     month_first: bool
-    em: float
-    """Median height of a line in page pixels."""
 
     @property
     def units(self) -> list[Unit]:
@@ -107,9 +104,7 @@ def build(page: PageText) -> Grid:
                     )
         if units:
             rows.append(tuple(units))
-    heights = sorted(line.box.height for line in page.lines if line.box is not None)
-    em = heights[len(heights) // 2] if heights else 1.0
-    return Grid(page, tuple(rows), dates.is_month_first(line.text for line in page.lines), em)
+    return Grid(page, tuple(rows), dates.is_month_first(line.text for line in page.lines))
 
 
 def _cuts(text: str) -> list[tuple[int, int, bool]]:
@@ -185,8 +180,3 @@ def _share(box: Box, text: str, start: int, end: int) -> Box:
     whole = sum(widths) or 1.0
     left, right = sum(widths[:start]) / whole, sum(widths[:end]) / whole
     return Box(box.x0 + left * box.width, box.y0, box.x0 + right * box.width, box.y1)
-
-
-def cells(lines: Sequence[str]) -> tuple[Line, ...]:
-    """Lines without boxes, as a reader of plain text knows them."""
-    return tuple(Line(text) for text in lines if text.strip())

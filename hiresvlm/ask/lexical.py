@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hiresvlm.ask.grid import PageText
 from hiresvlm.ask.question import Asked
-from hiresvlm.ask.wording import CJK, solid, tokens
+from hiresvlm.ask.wording import solid, tokens
 from hiresvlm.datatypes import Box
 
 K1 = 1.2
@@ -140,4 +140,4 @@ def _trigrams(text: str) -> set[str]:
 
 
 def _is_cjk(character: str) -> bool:
-    return "\u3040" <= character <= "\u30ff" or "\u3400" <= character <= "\u9fff" or character in CJK[:0]
+    return "\u3040" <= character <= "\u30ff" or "\u3400" <= character <= "\u9fff"

@@ -11,12 +11,13 @@ from hiresvlm.ask.pairs import Candidate
 from hiresvlm.ask.question import Asked
 
 FIRST_LINE = 0.62
+"""Likeness of the first line of a bill that has no looks of a firm."""
 HEAD_ROWS = 8
 """Rows from the top in which the name of a firm is looked for."""
 
 _NO_NAME = re.compile(
     r"\breg(?:istration|\.)?\s*no\b|\b(?:invoice|receipt|bill|statement|order|form|ticket|ledger|welcome|copy|original|duplicate|page|date|tel|fax|phone|"
-    r"formerly|licensee|jalan|jln|lot|no|floor|road|street|avenue|taman|branch)\b|[发发]票|收据|小票|单$|表$|清单|账单|登记|申请|设置|记录|地址|电话",
+    r"formerly|licensee|jalan|jln|lot|no|floor|road|street|avenue|taman|branch)\b|[发發]票|收据|小票|单$|表$|清单|账单|登记|申请|设置|记录|地址|电话",
     re.IGNORECASE,
 )
 _FORMERLY = re.compile(r"formerly|known as|licensee|trading as|t/a", re.IGNORECASE)

@@ -296,11 +296,12 @@ _FLAGS = ("paid_less_change", "adds_up", "wrong_label", "tax_table", "no_label",
 
 
 def _evidence(chosen: Candidate) -> Evidence:
+    """Label and value with the box around both; in a table the box is the cell's alone."""
     label = chosen.label
     text, box = chosen.unit.text, chosen.box
     if label is not None and label is not chosen.unit:
         text = f"{label.text} {chosen.value.text}"
-        if box is not None and label.box is not None:
+        if box is not None and label.box is not None and "table" not in chosen.signs:
             box = box.union(label.box)
     return Evidence(chosen.page, box, text)
 

@@ -33,30 +33,16 @@ _TAX_TABLE = re.compile(
 )
 _TAX_ROW = re.compile(r"[0-9]\s?%|^\W*(?:SR|ZRL?|S|Z)\b", re.IGNORECASE)
 _PAID = (
-    *[
-        "cash",
-        "cash tendered",
-        "payment",
-        "master",
-        "mastercard",
-        "visa",
-        "credit",
-        "credit card",
-        "debit card",
-        "paid",
-        "tendered",
-        "amount tendered",
-        "现金",
-        "实收",
-        "刷卡",
-        "支付",
-    ],
+    *("cash", "cash tendered", "payment", "paid", "tendered", "amount tendered", "credit", "credit card"),
+    *("debit card", "master", "mastercard", "visa", "现金", "实收", "刷卡", "支付"),
 )
-_CHANGE = (*["change", "change due", "change amount", "找零", "找回"],)
-_SUB = (*["subtotal", "sub total", "total exclusive tax", "小计", "不含税金额", "商品总额"],)
-_TAX = (*["tax", "total tax", "tax amount", "tax payable", "税额", "税金"],)
-_ROUND = (*["rounding", "rounding adjustment", "rounding adj", "cash rounding"],)
+_CHANGE = ("change", "change due", "change amount", "找零", "找回")
+_SUB = ("subtotal", "sub total", "total exclusive tax", "小计", "不含税金额", "商品总额")
+_TAX = ("tax", "total tax", "tax amount", "tax payable", "税额", "税金")
+_ROUND = ("rounding", "rounding adjustment", "rounding adj", "cash rounding")
 
+UNLABELLED = 0.45
+"""Likeness of an amount that only the sums point to; what speaks for it comes on top."""
 PAID_LESS_CHANGE = 0.3
 ADDS_UP = 0.12
 REPEATED = 0.03
@@ -77,12 +63,10 @@ def weigh(asked: Asked, grid: Grid, found: list[Candidate]) -> list[Candidate]:
     known = {Decimal(c.value.normal) for c in found}
     for amount in left - known:
         places = printed.get(amount, [])
-        if places and amount in left and amount not in paid - {p for p in paid if Decimal(0) in change}:
+        if places and (Decimal(0) in change or amount not in paid):
             unit, value = places[-1]
-            found = [
-                *found,
-                Candidate(grid.page.page, value, unit, unit.box, None, 0.45, 1.0, {"no_label": 0.0}),
-            ]
+            signs = {"no_label": 0.0}
+            found.append(Candidate(grid.page.page, value, unit, unit.box, None, UNLABELLED, 1.0, signs))
     tax_rows = _tax_rows(grid)
     weighed = []
     for candidate in found:
@@ -150,9 +134,8 @@ _Printed = dict[Decimal, list[tuple[Unit, values.Value]]]
 def _printed(grid: Grid) -> _Printed:
     found: _Printed = {}
     for unit in grid.units:
-        for value in values.find(Kind.AMOUNT, unit.text, grid.month_first):
-            if value.fit == 1.0:
-                found.setdefault(Decimal(value.normal), []).append((unit, value))
+        for value in _money(unit.text):
+            found.setdefault(Decimal(value.normal), []).append((unit, value))
     return found
 
 
@@ -161,14 +144,16 @@ def _tax_rows(grid: Grid) -> set[int]:
     rows: set[int] = set()
     for row in grid.rows:
         text = " ".join(unit.text for unit in row)
-        if not _TAX_TABLE.search(text) or (
-            values.find(Kind.AMOUNT, text) and any(v.fit == 1.0 for v in values.find(Kind.AMOUNT, text))
-        ):
+        if not _TAX_TABLE.search(text) or _money(text):
             continue
         for below in grid.rows[row[0].row + 1 : row[0].row + 6]:
             text = " ".join(unit.text for unit in below)
-            money = [v for v in values.find(Kind.AMOUNT, text) if v.fit == 1.0]
+            money = _money(text)
             if not money or (not _TAX_ROW.search(text) and len(money) < 2):
                 break
             rows.add(below[0].row)
     return rows
+
+
+def _money(text: str) -> list[values.Value]:
+    return [value for value in values.find(Kind.AMOUNT, text) if value.fit == 1.0]
