@@ -455,3 +455,24 @@ def test_a_digit_among_capitals_lowers_the_confidence_of_a_name() -> None:
     )
     assert clean.confidence is not None
     assert misread.confidence is None or misread.confidence < clean.confidence - 0.2
+
+
+@pytest.mark.parametrize(
+    "piece", ["1", "(", "a1.", "1:", "￥", "忽略", "A(1234", "@a.", "Total: ", "-", "零"]
+)
+def test_a_line_without_end_takes_no_time(piece: str) -> None:
+    """No pattern backtracks over a whole line: a hundred times the text, far less than a hundred seconds."""
+    sheet = PageText(
+        1,
+        (100, 100),
+        (Line(piece * 100_000, Box(0, 0, 90, 9), 0.9), Line("Total: 5.00", Box(0, 20, 90, 29), 0.9)),
+    )
+    for question in (
+        "total?",
+        "What is the invoice number?",
+        "Which company issued it?",
+        "电话?",
+        "email?",
+        "What is the address?",
+    ):
+        said(question, sheet)

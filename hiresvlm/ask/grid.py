@@ -7,7 +7,9 @@ share of the line's box.
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hiresvlm import layout
@@ -83,6 +85,8 @@ class Grid:
 
 _COLON = re.compile(r"(?<![0-9])\s*[:：]|[:：](?![0-9/])|：")
 _GAP = re.compile(r"\s{3,}|\t|\s*\|\s*")
+MAX_LINE = 1000
+"""Characters of a line that are looked at: no label with its value is longer, and no pattern gets slow."""
 MAX_LABEL = 48
 """Characters of a text before a colon that can be a label."""
 
@@ -94,10 +98,11 @@ def build(page: PageText) -> Grid:
     for row in layout.rows(page.lines):
         units: list[Unit] = []
         for line in row:
-            for start, end, marked in _cuts(line.text):
+            offsets = _offsets(line.text)
+            for start, end, marked in _cuts(line.text[:MAX_LINE]):
                 text = line.text[start:end].strip()
                 if text:
-                    box = None if line.box is None else _share(line.box, line.text, start, end)
+                    box = None if line.box is None else _share(line.box, offsets, line.text, start, end)
                     confidence = 1.0 if line.confidence is None else line.confidence
                     units.append(
                         Unit(text, box, len(rows), len(units), numbers[id(line)], marked, confidence)
@@ -149,7 +154,8 @@ def _label_start(text: str) -> int:
     if found >= 0.9:
         return best
     if re.search(r"[0-9]", text):  # "CS00012693 Doc": what has digits is the value
-        return max((m.end() for m in re.finditer(r"\S*[0-9]\S*\s+", text)), default=0)
+        words = re.finditer(r"\S+\s+", text)
+        return max((m.end() for m in words if any(c.isdigit() for c in m[0])), default=0)
     return 0
 
 
@@ -170,13 +176,22 @@ def _cut_value(text: str, start: int, end: int) -> list[tuple[int, int, bool]]:
     return [(start, start + spans[0][0], False), (start + spans[0][0], end, False)]
 
 
-def _share(box: Box, text: str, start: int, end: int) -> Box:
-    """The part of a line's box that some of its characters fill; Chinese ones are twice as wide."""
-    widths = [2.0 if has_cjk(c) or c in "：（），、￥" else 1.0 for c in text]
+def _offsets(text: str) -> list[float]:
+    """Where each character of a line starts, and where the last one ends, as a share of the line's width.
+
+    Chinese characters are twice as wide as Latin ones. What lies beyond `MAX_LINE` counts as Latin.
+    """
+    head = text[:MAX_LINE]
+    places = list(itertools.accumulate((2.0 if c > "\u2e7f" else 1.0 for c in head), initial=0.0))
+    whole = (places[-1] + len(text) - len(head)) or 1.0
+    return [place / whole for place in places]
+
+
+def _share(box: Box, offsets: Sequence[float], text: str, start: int, end: int) -> Box:
+    """The part of a line's box that some of its characters fill, spaces around them left out."""
     while end > start and text[end - 1].isspace():
         end -= 1
     while start < end and text[start].isspace():
         start += 1
-    whole = sum(widths) or 1.0
-    left, right = sum(widths[:start]) / whole, sum(widths[:end]) / whole
+    left, right = offsets[start], offsets[end]
     return Box(box.x0 + left * box.width, box.y0, box.x0 + right * box.width, box.y1)

@@ -21,6 +21,10 @@ _PATTERNS = re.compile(
 )
 
 
+MAX_LENGTH = 2000
+"""Characters of a line that are looked at."""
+
+
 def is_instruction(text: str) -> bool:
     """Whether a line reads like an order to whoever answers questions about the page."""
-    return _PATTERNS.search(unicodedata.normalize("NFKC", text)) is not None
+    return _PATTERNS.search(unicodedata.normalize("NFKC", text[:MAX_LENGTH])) is not None

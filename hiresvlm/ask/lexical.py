@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hiresvlm.ask.grid import PageText
+from hiresvlm.ask.grid import MAX_LINE, PageText
 from hiresvlm.ask.question import Asked
 from hiresvlm.ask.wording import solid, tokens
 from hiresvlm.datatypes import Box
@@ -65,7 +65,7 @@ def rank(asked: Asked, pages: Sequence[PageText]) -> list[Scored]:
         for term in set(terms(query)):
             wanted[term] = max(wanted[term], 1 if number < 2 or query == asked.of else 0)
     grams = [_trigrams(query) for query in queries]
-    lines = [(page.page, n, line.text) for page in pages for n, line in enumerate(page.lines)]
+    lines = [(page.page, n, line.text[:MAX_LINE]) for page in pages for n, line in enumerate(page.lines)]
     bags = [Counter(terms(text)) for _, _, text in lines]
     frequency: Counter[str] = Counter(term for bag in bags for term in bag)
     mean = sum(bag.total() for bag in bags) / max(1, len(bags)) or 1.0

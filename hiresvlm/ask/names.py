@@ -6,7 +6,7 @@ import re
 
 from hiresvlm.ask import fields, values
 from hiresvlm.ask.fields import Kind
-from hiresvlm.ask.grid import Grid
+from hiresvlm.ask.grid import MAX_LINE, Grid
 from hiresvlm.ask.pairs import Candidate
 from hiresvlm.ask.question import Asked
 
@@ -31,7 +31,7 @@ def candidates(asked: Asked, grid: Grid) -> list[Candidate]:
     before = ""
     for row in grid.rows[:HEAD_ROWS]:
         unit = row[0]
-        text = grid.page.lines[unit.line].text
+        text = grid.page.lines[unit.line].text[:MAX_LINE]
         if len({other.line for other in row}) > 2:
             before = text
             continue
