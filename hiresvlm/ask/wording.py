@@ -54,6 +54,10 @@ def solid(text: str) -> str:
     return "".join(tokens(text))
 
 
+UNLIKE = 55
+"""Per cent of likeness below which two phrases are simply different: nothing looks at less."""
+
+
 def similarity(phrase: str, label: str) -> float:
     """How surely `label` is a wording of `phrase`, 0 to 1.
 
@@ -65,7 +69,7 @@ def similarity(phrase: str, label: str) -> float:
         return 0.0
     if a == b:
         return 1.0
-    ratio = fuzz.ratio(a, b) / 100
+    ratio = fuzz.ratio(a, b, score_cutoff=UNLIKE) / 100
     if len(a) < 4 and not has_cjk(a):  # "tel" and "ten" are no misreadings of each other
         ratio = 0.0
     elif has_cjk(a) and ratio < 0.75:
@@ -73,7 +77,7 @@ def similarity(phrase: str, label: str) -> float:
     want, have = tokens(phrase), tokens(label)
     if _inside(want, have):
         return max(ratio, 0.62 + 0.33 * len(a) / len(b))
-    if len(a) >= 5 and len(b) > len(a) and not has_cjk(a) and fuzz.partial_ratio(a, b) >= 90:
+    if len(a) >= 5 and len(b) > len(a) and not has_cjk(a) and fuzz.partial_ratio(a, b, score_cutoff=90):
         return max(ratio, 0.55 + 0.3 * len(a) / len(b))
     return ratio
 
