@@ -21,13 +21,16 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c .ci/constraints.txt -e '.[dev,bench]'
 	@touch $@
 
-demo: $(STAMP) ## read every document in samples/ with the CPU engine
+demo: $(STAMP) ## read every document in samples/ with the CPU engine, ask one for its total
 	@mkdir -p $(OUT)
-	@rm -f $(OUT)/demo.jsonl
+	@rm -f $(OUT)/demo.jsonl $(OUT)/demo-ask.jsonl
 	$(BIN)/hiresvlm ocr samples/ --engine light -o $(OUT)/demo.jsonl
 	@echo "Records: $(OUT)/demo.jsonl. The text of samples/invoice-zh.png:"
 	@$(BIN)/python -c 'import json, sys; [print(r["text"]) for r in map(json.loads, open(sys.argv[1], \
 		encoding="utf-8")) if r["source"].endswith("invoice-zh.png")]' $(OUT)/demo.jsonl
+	$(BIN)/hiresvlm ask samples/invoice-zh.png '总金额?' --engine light -q -o $(OUT)/demo-ask.jsonl
+	@$(BIN)/python -c 'import json, sys; [print(r["question"], r["answer"], "confidence", r["confidence"], \
+		*r["evidence"]) for r in map(json.loads, open(sys.argv[1], encoding="utf-8"))]' $(OUT)/demo-ask.jsonl
 
 test: check ## run all checks and tests
 	$(BIN)/python -m pytest -n $(JOBS)

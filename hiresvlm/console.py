@@ -189,9 +189,9 @@ class Reporter:
         assert self._task is not None
         self._progress.update(
             self._task,
-            completed=report.done,
+            completed=report.progress,
             total=_expected_pages(report),
-            pages=f"{report.done}/{_expected_pages(report) or '?'} pages",
+            pages=f"{report.progress}/{_expected_pages(report) or '?'} pages",
             speed=_speed(report),
         )
 
@@ -230,8 +230,10 @@ def _summary_rows(report: Report, data: dict[str, object]) -> list[tuple[str, st
         broken = report.earlier["failed"] + report.earlier["partial"]
         if broken:
             pages += f" ({broken} of them failed or partial; --retry-errors reads them again)"
-    rows = [("pages", pages)]
-    if report.done:
+    if report.unit == "answers":
+        pages += f"; {report.answered} with an answer"
+    rows = [(report.unit, pages)]
+    if report.progress:
         rows.append(("speed", f"{_speed(report)}, {report.seconds:.1f} s"))
     if report.requests:
         mean = report.visual_tokens / report.requests
@@ -259,10 +261,11 @@ def _summary_rows(report: Report, data: dict[str, object]) -> list[tuple[str, st
 def _progress_line(report: Report) -> str:
     expected = _expected_pages(report)
     rest = ""
-    if expected and report.done and expected > report.done:
-        rest = f", about {(expected - report.done) * report.seconds / report.done / 60:.0f} min left"
+    done = report.progress
+    if expected and done and expected > done:
+        rest = f", about {(expected - done) * report.seconds / done / 60:.0f} min left"
     failed = report.status["failed"] + report.status["partial"]
-    return f"{report.done}/{expected or '?'} pages, {failed} failed or partial, {_speed(report)}{rest}"
+    return f"{done}/{expected or '?'} pages, {failed} failed or partial, {_speed(report)}{rest}"
 
 
 def _expected_pages(report: Report) -> int | None:
@@ -279,7 +282,7 @@ def _speed(report: Report) -> str:
         if report.planned or not report.output_tokens
         else f", {report.output_tokens / seconds:,.0f} tokens/s"
     )
-    return f"{report.done / seconds:.2f} pages/s{tokens}"
+    return f"{report.progress / seconds:.2f} pages/s{tokens}"
 
 
 def _unless_gone() -> contextlib.AbstractContextManager[None]:

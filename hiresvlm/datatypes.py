@@ -115,6 +115,12 @@ class CautionKind(StrEnum):
     NO_TEXT = "no_text"
     LOW_CONFIDENCE = "low_confidence"
     FRAMES = "frames"
+    INSTRUCTION = "instruction"
+    """`ask`: a line of the document talks to a model; it was taken for data."""
+    QUESTION = "question"
+    """`ask`: the question asks for more than this reader can find."""
+    SCHEMA = "schema"
+    """`ask --schema`: the object does not satisfy the schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,6 +383,15 @@ class Answer:
         weighed = [(len(line.text), line.confidence) for line in self.lines if line.confidence is not None]
         total = sum(weight for weight, _ in weighed)
         return sum(weight * value for weight, value in weighed) / total if total else None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where an answer stands: the text is the document's, the box in page pixels."""
+
+    page: int
+    box: Box | None
+    text: str
 
 
 Record = dict[str, Any]

@@ -22,6 +22,18 @@ def normal(text: str) -> str:
     return re.sub(r"\s+", " ", unicodedata.normalize("NFC", text)).strip()
 
 
+def anls(gold: str | None, read: str | None) -> float:
+    """Average normalised Levenshtein similarity of one answer (Biten et al. 2019): 0 to 1, 0 below one half.
+
+    Case and white space are ignored. "Not in the document" is an answer like others: 1 where both are None.
+    """
+    if gold is None or read is None:
+        return float(gold is read)
+    a, b = (" ".join(text.strip().lower().split()) for text in (gold, read))
+    score = 1 - Levenshtein.distance(a, b) / max(1, len(a), len(b))
+    return score if score >= 0.5 else 0.0
+
+
 @dataclass(slots=True)
 class Score:
     """Sums over texts, so that every score is micro-averaged (edits over gold characters)."""

@@ -35,16 +35,22 @@ class Problem(NamedTuple):
 class Report:
     """Filled while a run goes on. Memory: nine numbers a page."""
 
+    unit: str = "pages"
+    """What a record is about: pages, or answers (`ask`)."""
     began: float = field(default_factory=time.perf_counter)
     status: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
     """Pages (and unreadable documents) of this run by status."""
     earlier: dict[str, int] = field(default_factory=lambda: dict.fromkeys(Status, 0))
     """Pages that the output held already."""
+    answered: int = 0
+    """`ask`: records with an answer."""
+    pages_read: int = 0
+    """`ask`: pages that were read; their document's answers may still be missing."""
     documents: int = 0
     documents_done: int = 0
     """Documents whose pages are counted in `pages_known` (or that are done, or cannot be read)."""
     pages_known: int = 0
-    """Records that this run is known to make."""
+    """Records that this run is known to make; with `ask` the pages that it is known to read."""
     beyond_range: int = 0
     """Documents with fewer pages than --pages asks for; `outside_range` of them have none of those."""
     outside_range: int = 0
@@ -82,8 +88,15 @@ class Report:
         for name, items in (("warnings", self.warnings), ("failures", self.failures)):
             for item in record[name]:
                 items[item["kind"]] = items.get(item["kind"], 0) + 1
-        if record["page"] is None:
-            return problem
+        if record["page"] is not None:
+            self.add_page(record, requests)
+        elif record.get("answer") is not None or record.get("fields"):
+            self.answered += 1
+        return problem
+
+    def add_page(self, record: Record, requests: int) -> None:
+        """Count the tokens and times of one page."""
+        self.pages_read += 1
         self.blank += record["blank"]
         self.requests += requests
         self.visual_tokens += record["tokens"]["visual"]
@@ -97,11 +110,15 @@ class Report:
         heapq.heappush(self._slowest, (total, record["source"], record["page"]))
         if len(self._slowest) > SLOWEST:
             heapq.heappop(self._slowest)
-        return problem
 
     @property
     def done(self) -> int:
         return sum(self.status.values())
+
+    @property
+    def progress(self) -> int:
+        """What `pages_known` counts, so far."""
+        return self.done if self.unit == "pages" else self.pages_read
 
     @property
     def seconds(self) -> float:
@@ -118,14 +135,14 @@ class Report:
         seconds = self.seconds
         return {
             "documents": self.documents,
-            "pages": {status.value: count for status, count in self.status.items()},  # type: ignore[attr-defined]
+            self.unit: {status.value: count for status, count in self.status.items()},  # type: ignore[attr-defined]
             "earlier": {status.value: count for status, count in self.earlier.items()},  # type: ignore[attr-defined]
             "blank": self.blank,
             "beyond_page_range": self.beyond_range,
             "interrupted": self.interrupted,
             "workers_died": self.workers_died,
             "seconds": round(seconds, 3),
-            "pages_per_s": round(self.done / seconds, 3) if seconds else None,
+            "pages_per_s": round(self.progress / seconds, 3) if seconds else None,
             "engine": self.engine,
             "engine_load_s": None if self.load_s is None else round(self.load_s, 3),
             "engine_stats": self.engine_stats,

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 PIPELINE = 2
 """Raised when the same settings give other text than before: old records are then not reused."""
 
+READERS = 1
+"""Raised when `ask` answers otherwise than before from the same text."""
+
 PAGE_DPI = 150
 """Page pixels: the coordinate frame of boxes and sizes of PDF pages."""
 
@@ -70,6 +73,19 @@ class TaskSettings:
     """The user's own instruction."""
     max_new_tokens: int = 2048
     keep_chunks: bool = False
+    questions: tuple[str, ...] = ()
+    """`ask`: one record for each document and question."""
+    schema: str | None = None
+    """`ask`: a JSON Schema as JSON text, instead of questions; one record for each document."""
+    top_pages: int = 8
+    """`ask`: pages of a document that a reader looks at in detail; the lexical stage chooses them."""
+    wordings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """`ask`: a user's names of fields, added to the built-in ones."""
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """What each document is asked: the questions, or the schema."""
+        return self.questions if self.schema is None else (self.schema,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +109,11 @@ class Settings:
     task: TaskSettings = field(default_factory=TaskSettings)
     run: RunSettings = field(default_factory=RunSettings)
 
-    def digest(self, engine: EngineInfo) -> str:
+    def digest(self, engine: EngineInfo, query: str | None = None) -> str:
         """Short hash of all that decides a page's text; the settings part of the resume key.
 
-        Not in it: device, slots, pages, password, paths.
+        Not in it: device, slots, pages, password, paths. For `ask` it is that of one query, and the page
+        range is in it, because the answer of a document depends on which of its pages are read.
         """
         decisive = {
             "pipeline": PIPELINE,
@@ -111,5 +128,14 @@ class Settings:
             "max_new_tokens": self.task.max_new_tokens,
             "text_layer": self.page.text_layer,
         }
+        if query is not None:
+            decisive |= {
+                "readers": READERS,
+                "query": query,
+                "schema": self.task.schema is not None,
+                "top_pages": self.task.top_pages,
+                "wordings": self.task.wordings,
+                "pages": self.run.pages,
+            }
         text = json.dumps(decisive, sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -14,7 +14,7 @@ LAYERS = [
     {"datatypes", "settings"},
     {"layout", "metrics", "workers", "console_text"},
     {"engines", "documents", "report"},
-    {"pages", "chunking", "tasks", "batching", "answers", "writers", "console"},
+    {"pages", "chunking", "tasks", "batching", "answers", "ask", "writers", "console"},
     {"run", "doctor", "nano"},
     {"planning", "bench"},
     {"cli"},
@@ -32,6 +32,7 @@ ROOMS = {
     "bitsandbytes": {"engines"},
     "typer": {"cli", "nano"},
     "rich": {"cli", "console"},
+    "jsonschema": {"ask"},
 }
 """Heavy library -> the rooms that may import it. `bench` measures other systems and is free."""
 

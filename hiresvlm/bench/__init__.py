@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hiresvlm.bench.ask import ask
+from hiresvlm.bench.ask_fit import ask_fit
 from hiresvlm.bench.chunking import Choice, chunking
 from hiresvlm.bench.cuts import cuts
 from hiresvlm.bench.engine import Choice as EngineChoice
@@ -16,6 +18,8 @@ from hiresvlm.bench.samples import samples
 __all__ = [
     "Choice",
     "EngineChoice",
+    "ask",
+    "ask_fit",
     "chunking",
     "cuts",
     "engine",

@@ -44,9 +44,10 @@ def _options(
 
 
 def _register() -> None:
-    from hiresvlm.cli import bench, doctor, ocr, plan, quantize
+    from hiresvlm.cli import ask, bench, doctor, ocr, plan, quantize
 
     app.command("ocr")(ocr.ocr)
+    app.command("ask")(ask.ask)
     app.command("plan")(plan.plan)
     app.command("bench")(bench.bench)
     app.command("quantize")(quantize.quantize)

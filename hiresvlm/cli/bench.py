@@ -8,7 +8,7 @@ import typer
 
 from hiresvlm.cli import options
 
-KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano")
+KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "ask")
 SWEEPS = ("height",)
 
 
@@ -19,12 +19,12 @@ def bench(
     ] = None,
     engine: Annotated[str, typer.Option(help="Engine of `memory`.")] = "echo",
     pages: Annotated[
-        int | None, typer.Option(min=1, help="Pages of `memory`; of each kind of `chunking`.")
+        int | None, typer.Option(min=1, help="Pages of `memory`; of each kind of `chunking` and `ask`.")
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="`receipts`: only the first N documents.")] = None,
-    seed: Annotated[int, typer.Option(help="`chunking`, `merge`: another seed makes other pages.")] = 1,
+    seed: Annotated[int, typer.Option(help="`chunking`, `merge`, `ask`: another seed, other pages.")] = 1,
     kind: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help="`chunking`: only these kinds of pages.")
+        list[str] | None, typer.Option(metavar="KIND", help="`chunking`, `ask`: only these kinds of pages.")
     ] = None,
     strategy: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="`chunking`: only these strategies.")
@@ -34,6 +34,9 @@ def bench(
     ] = None,
     uniform: Annotated[
         bool, typer.Option("--uniform", help="`chunking`: also find the cheapest uniform scale (slow).")
+    ] = False,
+    fit: Annotated[
+        bool, typer.Option("--fit", help="`ask`: fit the weights of the confidence, and print them.")
     ] = False,
     save: Annotated[
         str | None, typer.Option(metavar="DIR", help="`chunking`: keep the generated pages.")
@@ -83,6 +86,12 @@ def bench(
             )
         )
         return
+    if what == "ask" and fit:
+        benches.ask_fit(folder, pages or 3)
+        return
+    if what == "ask":
+        _ask(folder, seed, pages, kind or [])
+        return
     if folder is None:
         raise UsageError(f"bench {what} needs a FOLDER", f"hiresvlm bench {what} samples/")
     if what == "receipts":
@@ -91,6 +100,15 @@ def bench(
         benches.cuts(folder, height)
     else:
         benches.samples(folder)
+
+
+def _ask(folder: str | None, seed: int, pages: int | None, kinds: list[str]) -> None:
+    from hiresvlm import bench as benches
+    from hiresvlm.bench.questions import KINDS as PAPERS
+
+    for name in kinds:
+        options.choice(name, (*PAPERS, "twins", "receipts"), "--kind")
+    benches.ask(folder, seed, pages or 4, kinds)
 
 
 def _chunking(

@@ -149,11 +149,11 @@ def ocr(
     ) as sink:
         if reason is not None:
             reporter.note(f"engine: {settings.engine.name} ({reason})")
-        code = _read(documents, settings, reporter, sink, digests[0], report, resumable=output is not None)
+        code = read(documents, settings, reporter, sink, digests[0], report, resumable=output is not None)
     raise typer.Exit(code)
 
 
-def _read(
+def read(
     documents: list[Document],
     settings: Settings,
     reporter: Reporter,
@@ -163,7 +163,7 @@ def _read(
     *,
     resumable: bool,
 ) -> ExitCode:
-    """Run, and say how it went."""
+    """Run, and say how it went: for `ocr` and `ask`."""
     from dataclasses import asdict
 
     from hiresvlm import engines

@@ -96,6 +96,7 @@ def open_sink(
     output_dir: str | None,
     format: str,
     resume: bool,
+    queries: Sequence[Sequence[str]] = (),
 ) -> Sink:
     """The journal, or a plain stream for stdout, pipes and devices.
 
@@ -106,16 +107,17 @@ def open_sink(
     from hiresvlm.writers.stream import output_error
 
     if stdout is not None:
-        return Sink(digests, stream=Stream(stdout))
+        return Sink(digests, stream=Stream(stdout), queries=queries)
     assert output is not None
     if _is_device(output):
         try:
-            return Sink(digests, stream=Stream(os.open(output, os.O_WRONLY), output))
+            return Sink(digests, stream=Stream(os.open(output, os.O_WRONLY), output), queries=queries)
         except OSError as error:
             raise output_error(output, error) from error
     texts = None if output_dir is None else TextFiles(output_dir, format)
     journal = Journal(output, resume=resume)
-    return Sink(digests, journal=journal, texts=texts, retry_errors=settings.run.retry_errors)
+    retry = settings.run.retry_errors
+    return Sink(digests, journal=journal, texts=texts, retry_errors=retry, queries=queries)
 
 
 def is_stream(output: str) -> bool:

@@ -156,8 +156,11 @@ def _automatic(engine: EngineSettings) -> tuple[EngineSettings, str | None]:
     return replace(engine, name="light"), f"{reason}; light reads on the CPU, nothing to download"
 
 
-def digests(settings: Settings, automatic: bool) -> list[str]:
-    """Settings digests whose records count as done: the run's own, and those `auto` may have made."""
+def digests(settings: Settings, automatic: bool, query: str | None = None) -> list[str]:
+    """Settings digests whose records count as done: the run's own, and those `auto` may have made.
+
+    For `ask`: those of one query.
+    """
     names = [settings.engine.name]
     if automatic:
         names += [name for name in AUTOMATIC if name != settings.engine.name]
@@ -166,4 +169,4 @@ def digests(settings: Settings, automatic: bool) -> list[str]:
         find(name).describe(replace(settings.engine, name=name, model=model))[0]
         for name, model in models.items()
     ]
-    return [settings.digest(info) for info in described]
+    return [settings.digest(info, query) for info in described]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from hiresvlm import tasks
 from hiresvlm.batching import RequestFeed, generate
@@ -17,6 +18,9 @@ from hiresvlm.run.sink import Sink
 from hiresvlm.run.source import PageSource
 from hiresvlm.settings import Settings
 from hiresvlm.writers.record import Context, PageParts, Timing, document_record, page_record
+
+if TYPE_CHECKING:
+    from hiresvlm.run.asking import Asking
 
 
 @dataclass(slots=True)
@@ -68,6 +72,9 @@ class _Run:
         self._load = load
         self._stopped = stopped
         self._report = Report(documents=len(documents))
+        self._asking_or_none: Asking | None = None
+        if settings.task.queries:
+            self._report.unit = "answers"
         self._active: dict[tuple[int, int], _Active] = {}
         self._begun: dict[tuple[int, int], float] = {}
         self._requests: list[Request] = []
@@ -146,9 +153,15 @@ class _Run:
         self._requests += asked
 
     def _unreadable(self, document: Document, sha256: str | None, failure: Failure) -> None:
-        record = document_record(document, sha256, failure, self._context)
-        self._sink.write(document, record)
-        self._count(record, 0)
+        if self._settings.task.queries:
+            for slot, record in self._asking().unreadable(document, sha256, failure):
+                self._sink.write(document, record, slot)
+                self._count(record, 0)
+            self._report.pages_read += 1
+        else:
+            record = document_record(document, sha256, failure, self._context)
+            self._sink.write(document, record)
+            self._count(record, 0)
         self._report.pages_known += 1
         self._report.documents_done += 1
         self._sink.document_done(document, sha256, changed=True)
@@ -192,10 +205,32 @@ class _Run:
         timing.total = (time.perf_counter() - self._begun.pop((place.document, place.page))) * 1e3
         parts = PageParts(active.document, active.probe, active.page, answer, active.replies, timing)
         record = page_record(parts, self._context)
-        self._sink.write(active.document, record)
-        self._count(record, len(active.replies))
+        if self._settings.task.queries:
+            self._report.add_page(record, len(active.replies))
+            self._asking().add(active.document, answer, record)
+        else:
+            self._sink.write(active.document, record)
+            self._count(record, len(active.replies))
         if self._source.finished(place):
+            if self._settings.task.queries:
+                self._answer(active.document, active.probe)
             self._sink.document_done(active.document, active.probe.sha256, changed=True)
+
+    def _answer(self, document: Document, probe: Probe) -> None:
+        """All pages of a document are read: answer what is asked about it."""
+        for slot, record in self._asking().answers(document, probe):
+            self._sink.write(document, record, slot)
+            self._count(record, 0)
+
+    def _asking(self) -> Asking:
+        """Made when first needed: a run with nothing to do imports no NumPy."""
+        if self._asking_or_none is None:
+            from hiresvlm.run.asking import Asking
+
+            queries, engine = self._settings.task.queries, self._context.engine
+            contexts = [replace(self._context, settings=self._settings.digest(engine, q)) for q in queries]
+            self._asking_or_none = Asking(self._settings.task, contexts, self._sink)
+        return self._asking_or_none
 
     def _count(self, record: Record, requests: int) -> None:
         problem = self._report.add(record, requests)

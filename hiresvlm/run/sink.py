@@ -12,12 +12,15 @@ from hiresvlm.writers.journal import FileState
 MAX_PAGES = PageSettings().max_pages
 """No document has more; a larger number in an old record is a mistake, and is looked up again."""
 
+_WORSE = (Status.OK, Status.PARTIAL, Status.FAILED)
+
 
 class Sink:
     """Journal, stream and text files behind one face. Any of them may be absent.
 
     `digests` are the settings digests whose records count as done: the run's own first, then those of
-    other engines that `--engine auto` may have picked before.
+    other engines that `--engine auto` may have picked before. With `queries` (the same for each query of
+    `ask`) a record is about a document and a query, not about a page.
     """
 
     def __init__(
@@ -28,8 +31,10 @@ class Sink:
         stream: Stream | None = None,
         texts: TextFiles | None = None,
         retry_errors: bool = False,
+        queries: Sequence[Sequence[str]] = (),
     ) -> None:
         self._digests = digests
+        self._queries = queries
         self._journal = journal
         self._stream = stream
         self._texts = texts
@@ -64,23 +69,45 @@ class Sink:
         return self._page_counts.get((document.key, sha256))
 
     def status(self, document: Document, sha256: str | None, page: int | None) -> Status | None:
-        """Status of a page that need not be done again, else None."""
+        """Status of a page that need not be done again, else None.
+
+        With queries: the worst status of their answers.
+        """
+        if self._queries:
+            known = [self.answered(document, sha256, number) for number in range(len(self._queries))]
+            done = [status for status in known if status is not None]
+            return max(done, key=_WORSE.index) if len(done) == len(known) else None
         entry = self._entry(document, sha256, page)
         if entry is None or (self._retry_errors and entry[1].status != Status.OK):
             return None
         return Status(entry[1].status)
+
+    def answered(self, document: Document, sha256: str | None, query: int) -> Status | None:
+        """Status of the answer to a query that need not be given again, else None."""
+        entry = self._entry(document, sha256, None, self._queries[query])
+        if entry is None or (self._retry_errors and entry[1].status != Status.OK):
+            return None
+        return Status(entry[1].status)
+
+    def pending(self, document: Document, sha256: str | None) -> list[int]:
+        """Numbers of the queries, from 0, that a document has no answer to yet."""
+        numbers = range(len(self._queries))
+        return [number for number in numbers if self.answered(document, sha256, number) is None]
 
     def expect(self, document: Document, pages: Sequence[int]) -> None:
         """Announce the records of a document that will be written; page 0: one for the whole."""
         if self._stream is not None:
             self._stream.expect(document.number, pages)
 
-    def write(self, document: Document, record: Record) -> None:
-        """Write one record. Raises `OutputError` or `ReaderGone`."""
+    def write(self, document: Document, record: Record, slot: int | None = None) -> None:
+        """Write one record. Raises `OutputError` or `ReaderGone`.
+
+        `slot` is its place among the records that were announced for the document; else its page.
+        """
         if self._journal is not None:
             self._journal.append(record)
         if self._stream is not None:
-            self._stream.write(document.number, record["page"] or 0, record)
+            self._stream.write(document.number, record["page"] or 0 if slot is None else slot, record)
 
     def document_done(self, document: Document, sha256: str | None, *, changed: bool) -> None:
         """All selected pages of a document are written, now (`changed`) or in an earlier run.
@@ -93,7 +120,10 @@ class Sink:
         touched = not changed and (document.key, state) not in self._journal.hashes
         pages = [None, *range(1, (self.page_count(document, sha256) or 0) + 1)]
         found = [e for page in pages if (e := self._entry(document, sha256, page)) is not None]
-        if len(found) > 1 and found[0][0].page is None:
+        for digests in self._queries:
+            entry = self._entry(document, sha256, None, digests)
+            found += [] if entry is None else [entry]
+        if len(found) > 1 and found[0][0].page is None and not self._queries:
             del found[0]  # it could not be read once, and now it can
         if found and found[0][0].page is not None:
             for digest in self._digests:
@@ -135,10 +165,16 @@ class Sink:
         if self._journal is not None:
             self._journal.close()
 
-    def _entry(self, document: Document, sha256: str | None, page: int | None) -> tuple[Key, Entry] | None:
+    def _entry(
+        self,
+        document: Document,
+        sha256: str | None,
+        page: int | None,
+        digests: Sequence[str] | None = None,
+    ) -> tuple[Key, Entry] | None:
         if self._journal is None:
             return None
-        for number, digest in enumerate(self._digests):
+        for number, digest in enumerate(self._digests if digests is None else digests):
             key = Key(document.key, sha256, page, digest)
             entry = self._journal.entries.get(key)
             if entry is not None:

@@ -154,14 +154,14 @@ class PageSource:
     def _failed(self, document: Document, sha256: str | None, failure: Failure) -> None:
         """A document that cannot be read yields one record, unless the output holds it already."""
         if not self._done_before(document, sha256, None):
-            self._sink.expect(document, [0])
+            self._sink.expect(document, self._slots(document, sha256, [0]))
             self._unreadable(document, sha256, failure)
 
     def _done_before(self, document: Document, sha256: str | None, page: int | None) -> bool:
         status = self._sink.status(document, sha256, page)
         if status is None:
             return False
-        self._report.earlier[status] += 1
+        self._report.earlier[status] += max(1, len(self._settings.task.queries))
         if page is None:
             self._sink.expect(document, [])
             self._sink.document_done(document, sha256, changed=False)
@@ -186,14 +186,14 @@ class PageSource:
     def _select(self, document: Document, found: Probe) -> None:
         """Choose the pages of a document that are to be done."""
         pages, beyond = select_pages(self._ranges, found.pages)
-        todo = [page for page in pages if not self._done_before(document, found.sha256, page)]
+        todo = self._undone(document, found.sha256, pages)
         if beyond:
             message = f"the document has {found.pages} pages; the page range asks for more"
             caution = Caution(CautionKind.PAGE_RANGE, message)
             found = Probe(found.document, found.sha256, found.pages, cautions=(*found.cautions, caution))
             self._report.beyond_range += 1
             self._report.outside_range += not pages
-        self._sink.expect(document, todo)
+        self._sink.expect(document, self._slots(document, found.sha256, todo) if todo else [])
         self._report.pages_known += len(todo)
         self._report.documents_done += 1
         if not todo:
@@ -202,6 +202,25 @@ class PageSource:
         self._probes[document.number] = found
         self.unfinished[document.number] = len(todo)
         self._places.extend(Place(document.number, page, found.pages) for page in todo)
+
+    def _undone(self, document: Document, sha256: str | None, pages: list[int]) -> list[int]:
+        """Pages that are to be read: those without a record, or all while a query has no answer."""
+        if not self._settings.task.queries:
+            return [page for page in pages if not self._done_before(document, sha256, page)]
+        pending = self._sink.pending(document, sha256)
+        for number in range(len(self._settings.task.queries)):
+            if (
+                number not in pending
+                and (status := self._sink.answered(document, sha256, number)) is not None
+            ):
+                self._report.earlier[status] += 1
+        return pages if pending else []
+
+    def _slots(self, document: Document, sha256: str | None, pages: list[int]) -> list[int]:
+        """What stands for the records to come: page numbers, or numbers of queries from 1."""
+        if not self._settings.task.queries:
+            return pages
+        return [number + 1 for number in self._sink.pending(document, sha256)]
 
     def _page_done(self, place: Place, done: Done) -> None:
         if self._again(place, done):

@@ -275,10 +275,14 @@ def _in_order(keys: list[Key], entries: dict[Key, Entry]) -> list[Key]:
     for key in keys:  # a folder that was moved: records of one document may name different sources
         source = natural(entries[key].source), entries[key].source
         sources[key.key] = min(source, sources.get(key.key, source))
-    return sorted(
-        keys,
-        key=lambda k: (sources[k.key], k.key, k.page is None, k.sha256 or "", k.page or 0, k.settings),
-    )
+
+    def order(key: Key) -> tuple[object, ...]:
+        whole = key.page is None  # of a document: its answers as they came, then that it cannot be read
+        failed = whole and entries[key].status == Status.FAILED
+        settings = "" if whole else key.settings
+        return sources[key.key], key.key, whole, failed, key.sha256 or "", key.page or 0, settings
+
+    return sorted(keys, key=order)
 
 
 def _superseded(entries: dict[Key, Entry]) -> set[Key]:
@@ -289,7 +293,7 @@ def _superseded(entries: dict[Key, Entry]) -> set[Key]:
     return {
         key
         for key, entry in entries.items()
-        if key.page is None and entry.offset < newest[key.key, key.settings]
+        if key.page is None and entry.status == Status.FAILED and entry.offset < newest[key.key, key.settings]
     }
 
 

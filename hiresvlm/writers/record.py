@@ -91,7 +91,7 @@ def page_record(parts: PageParts, context: Context) -> Record:
     visual = 0
     if planned and page.plan is not None and not from_layer:
         visual = page.plan.tokens(context.profile.factor)
-    record = _head(parts.document, parts.probe.sha256, context, "page") | {
+    record = head(parts.document, parts.probe.sha256, context, "page") | {
         "page": page.place.page,
         "pages": page.place.pages,
         "status": answer.status.value,
@@ -102,7 +102,7 @@ def page_record(parts: PageParts, context: Context) -> Record:
         "text": answer.text,
         "text_format": "plain",
         "lines": [_line(line) for line in answer.lines],
-        "confidence": _rounded(answer.confidence, 4),
+        "confidence": rounded(answer.confidence, 4),
         "chunks": [] if page.plan is None or from_layer else _chunks(page.plan, replies, context),
         "tokens": {
             "visual": visual if planned else tokens.visual,
@@ -112,11 +112,11 @@ def page_record(parts: PageParts, context: Context) -> Record:
             "naive": context.naive_tokens,
             "planned": planned,
         },
-        "latency_ms": {step: _rounded(value, 1) for step, value in asdict(parts.timing).items()},
+        "latency_ms": {step: rounded(value, 1) for step, value in asdict(parts.timing).items()},
         "engine": asdict(EngineInfo("text-layer") if from_layer else context.engine),
         "settings": context.settings,
-        "warnings": _cautions((*parts.probe.cautions, *answer.cautions)),
-        "failures": _failures(answer.failures),
+        "warnings": cautions_list((*parts.probe.cautions, *answer.cautions)),
+        "failures": failures_list(answer.failures),
     }
     if context.keep_chunks:
         record["replies"] = [{"request": r.place.request, "text": r.text} for r in replies]
@@ -125,7 +125,7 @@ def page_record(parts: PageParts, context: Context) -> Record:
 
 def document_record(document: Document, sha256: str | None, failure: Failure, context: Context) -> Record:
     """The one record of a document that cannot be read: the fields of a page, empty."""
-    return _head(document, sha256, context, "document") | {
+    return head(document, sha256, context, "document") | {
         "page": None,
         "pages": None,
         "status": Status.FAILED.value,
@@ -150,7 +150,7 @@ def document_record(document: Document, sha256: str | None, failure: Failure, co
         "engine": asdict(context.engine),
         "settings": context.settings,
         "warnings": [],
-        "failures": _failures((failure,)),
+        "failures": failures_list((failure,)),
     }
 
 
@@ -171,7 +171,8 @@ def dumps(record: Record) -> bytes:
     return text.encode("utf-8") + b"\n"
 
 
-def _head(document: Document, sha256: str | None, context: Context, scope: str) -> Record:
+def head(document: Document, sha256: str | None, context: Context, scope: str) -> Record:
+    """What every record begins with."""
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "schema": SCHEMA,
@@ -190,12 +191,12 @@ def _head(document: Document, sha256: str | None, context: Context, scope: str) 
 def _line(line: Line) -> Record:
     record: Record = {
         "text": line.text,
-        "box": _box(line.box),
-        "confidence": _rounded(line.confidence, 4),
+        "box": box_list(line.box),
+        "confidence": rounded(line.confidence, 4),
         "chunk": line.chunk,
     }
     if line.weakest is not None:
-        record["weakest"] = _rounded(line.weakest, 4)
+        record["weakest"] = rounded(line.weakest, 4)
     return record
 
 
@@ -210,7 +211,7 @@ def _chunks(plan: Plan, replies: Sequence[Reply], context: Context) -> list[Reco
             {
                 "id": number,
                 "role": chunk.role.value,
-                "box": _box(chunk.box),
+                "box": box_list(chunk.box),
                 "scale": round((chunk.scale[0] * chunk.scale[1]) ** 0.5, 4),
                 "visual_tokens": chunk.tokens(context.profile.factor),
                 "output_tokens": reply.tokens.output if reply is not None and counted else None,
@@ -220,23 +221,25 @@ def _chunks(plan: Plan, replies: Sequence[Reply], context: Context) -> list[Reco
     return found
 
 
-def _box(box: Box | None) -> list[float] | None:
+def box_list(box: Box | None) -> list[float] | None:
     """Four numbers; no box where an engine gives something that is none."""
     if box is None or not all(math.isfinite(side) for side in box):
         return None
     return [round(float(side), 1) for side in box]
 
 
-def _rounded(value: float | None, digits: int) -> float | None:
+def rounded(value: float | None, digits: int) -> float | None:
     """A plain number: engines may hand over NaN, which is not JSON, or floats of NumPy."""
     return None if value is None or not math.isfinite(value) else round(float(value), digits)
 
 
-def _cautions(cautions: Sequence[Caution]) -> list[Record]:
+def cautions_list(cautions: Sequence[Caution]) -> list[Record]:
+    """Warnings of a record, each once."""
     return [{"kind": c.kind.value, "message": c.message} for c in dict.fromkeys(cautions)]
 
 
-def _failures(failures: Sequence[Failure]) -> list[Record]:
+def failures_list(failures: Sequence[Failure]) -> list[Record]:
+    """Failures of a record."""
     return [
         {"step": f.step.value, "kind": f.kind.value, "retryable": f.retryable, "message": f.message}
         for f in failures

@@ -116,6 +116,11 @@ class Sheet:
         texts = tuple(text for _, text, _ in cells)
         self.lines.append(GoldLine(text, around, language(text), texts, table, caps))
 
+    @property
+    def cells(self) -> list[tuple[str, Box]]:
+        """All texts with the boxes around their ink, in the order they were written."""
+        return [(text.text, box) for text, box in zip(self._texts, self._boxes, strict=True)]
+
     def line(self, x: float, y: float, text: str, size: int, fill: Colour = INK) -> None:
         """One gold line of one cell that starts at `x`."""
         self.row(y, [(x, text, "ls")], size, fill)

@@ -1,0 +1,109 @@
+"""The record of one document and question, or of one document and schema (`hiresvlm ask`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hiresvlm.datatypes import Caution, Document, Evidence, Failure, Record, Status
+from hiresvlm.writers.record import Context, Timing, box_list, cautions_list, failures_list, head, rounded
+
+_SUMMED = ("visual", "visual_full", "prompt", "output", "naive")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found, as a record shows it."""
+
+    question: str | None
+    answer: str | None = None
+    value: Any = None
+    """Normal form of the answer, or the object of a schema."""
+    currency: str | None = None
+    confidence: float | None = None
+    evidence: Sequence[Evidence] = ()
+    pages_read: Sequence[int] = ()
+    fields: Mapping[str, Found] | None = None
+    """Path in the object -> what was found for it; None without a schema."""
+    cautions: tuple[Caution, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What reading the pages of a document came to."""
+
+    records: Sequence[Record]
+    """Page records, in page order."""
+    failures: Sequence[Failure]
+    cautions: Sequence[Caution]
+    readable: int
+    """Pages with text or at least without a failure."""
+    total: int | None
+    """Pages of the document; None when it cannot be opened."""
+    reading_ms: float
+    """Time to find the answer in the text."""
+
+
+def answer_record(
+    document: Document, sha256: str | None, pages: Pages, found: Found, context: Context
+) -> Record:
+    """One record, in the order of the contract. Tokens and times are sums over the pages read."""
+    failed = bool(pages.failures) and not pages.readable
+    status = Status.FAILED if failed else Status.PARTIAL if pages.failures else Status.OK
+    first = pages.records[0] if pages.records else None
+    engines = [record["engine"] for record in pages.records if record["failures"] == []]
+    return head(document, sha256, context, "document") | {
+        "page": None,
+        "pages": pages.total,
+        "status": status.value,
+        "blank": bool(pages.records) and all(record["blank"] for record in pages.records),
+        "question": found.question,
+        "answer": found.answer,
+        "value": found.value,
+        "currency": found.currency,
+        "confidence": rounded(found.confidence, 4),
+        "evidence": _evidence(found.evidence),
+        "pages_read": list(found.pages_read),
+        "fields": None if found.fields is None else {p: _field(f) for p, f in found.fields.items()},
+        "size": None,
+        "rotation": 0,
+        "points": None,
+        "text": "",
+        "text_format": "plain",
+        "lines": [],
+        "chunks": [],
+        "tokens": {name: sum(record["tokens"][name] for record in pages.records) for name in _SUMMED}
+        | {"planned": not context.profile.counts_tokens if first is None else first["tokens"]["planned"]},
+        "latency_ms": _latency(pages),
+        "engine": engines[0] if engines and all(e == engines[0] for e in engines) else asdict(context.engine),
+        "settings": context.settings,
+        "warnings": cautions_list(pages.cautions),
+        "failures": failures_list(pages.failures),
+    }
+
+
+def _latency(pages: Pages) -> Record:
+    """Sums over the pages; what no page knows is None. `merge` holds the search for the answer as well."""
+    total: dict[str, float | None] = asdict(Timing())
+    for name in total:
+        known = [v for record in pages.records if (v := record["latency_ms"][name]) is not None]
+        total[name] = sum(known) if known else None
+    if pages.records:
+        for name in ("merge", "total"):
+            total[name] = (total[name] or 0.0) + pages.reading_ms
+    return {name: rounded(value, 1) for name, value in total.items()}
+
+
+def _field(found: Found) -> Record:
+    return {
+        "answer": found.answer,
+        "value": found.value,
+        "currency": found.currency,
+        "confidence": rounded(found.confidence, 4),
+        "evidence": _evidence(found.evidence),
+    }
+
+
+def _evidence(evidence: Sequence[Evidence]) -> list[Record]:
+    return [{"page": e.page, "box": box_list(e.box), "text": e.text} for e in evidence]
