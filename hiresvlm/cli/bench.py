@@ -46,7 +46,7 @@ def bench(
         str, typer.Option("--model", "-m", metavar="NAME_OR_DIR", help="`engine`: the model.")
     ] = "nano",
     quant: options.Quant = "int4",
-    chunks: Annotated[int, typer.Option(min=1, help="`engine`: chunks of the throughput table.")] = 48,
+    chunks: Annotated[int, typer.Option(min=1, help="`engine`: chunks of the throughput table.")] = 96,
     tokens: Annotated[int, typer.Option(min=1, help="`engine`: mean length of their answers.")] = 64,
     max_new_tokens: Annotated[
         int, typer.Option(min=1, help="`engine`: longest answer where accuracy is measured.")
