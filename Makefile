@@ -7,7 +7,7 @@ OUT ?= out
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix bench samples clean
+.PHONY: help setup demo test check fix bench samples nano clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ fix: $(STAMP) ## repair what the linter can repair
 bench: $(STAMP) ## accuracy of the chunking strategies on samples/, memory over 500 pages
 	$(BIN)/hiresvlm bench samples samples/
 	$(BIN)/hiresvlm bench memory --engine echo --pages 500
+
+nano: $(STAMP) ## train the model inside the package anew (hours; needs fonts, the error names them)
+	$(BIN)/python -m hiresvlm.nano.train all
 
 samples: $(STAMP) ## make samples/ again
 	$(BIN)/python samples/make_samples.py

@@ -10,9 +10,18 @@ from transformers import PreTrainedTokenizerFast, Qwen2_5_VLForConditionalGenera
 
 from hiresvlm.nano.batches import MEAN, STD
 from hiresvlm.nano.model import CHANNELS, FACTOR, MAX_POSITIONS, MERGE, PATCH
-from hiresvlm.nano.tokens import CHAT_TEMPLATE, SPECIAL_TOKENS, UNKNOWN, Vocabulary
+from hiresvlm.nano.tokens import CHAT_TEMPLATE, SPECIAL_TOKENS, TRANSCRIBE, UNKNOWN, Vocabulary
 
 LEAST_TOKENS, MOST_TOKENS = 4, 1280
+CARD = {
+    "name": "hiresvlm-nano",
+    "licence": "AGPL-3.0-or-later",
+    "transcribe": TRANSCRIBE,
+    "legible": 13,
+    "legible_clean": 12,
+    "max_tokens": 256,
+}
+"""What the engine and the chunker must know: nano saw capitals of 10 to 18 px, in tiles up to 448 x 448."""
 
 
 def tokenizer(vocabulary: Vocabulary) -> PreTrainedTokenizerFast:
@@ -60,7 +69,12 @@ def export(model: Qwen2_5_VLForConditionalGeneration, vocabulary: Vocabulary, fo
         "do_resize": True,
         "size": {"shortest_edge": LEAST_TOKENS * FACTOR**2, "longest_edge": MOST_TOKENS * FACTOR**2},
     }
-    for name, content in (("generation_config.json", generation), ("preprocessor_config.json", preprocessor)):
+    files = {
+        "generation_config.json": generation,
+        "preprocessor_config.json": preprocessor,
+        "hiresvlm.json": CARD,
+    }
+    for name, content in files.items():
         (folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     tensors = {
         name: value.to(torch.float16).contiguous()
