@@ -23,7 +23,7 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 
 demo: $(STAMP) ## read every document in samples/ with the CPU engine, ask one for its total
 	@mkdir -p $(OUT)
-	@rm -f $(OUT)/demo.jsonl $(OUT)/demo-ask.jsonl
+	@rm -f $(OUT)/demo.jsonl $(OUT)/demo-ask.jsonl $(OUT)/demo-nano.jsonl
 	$(BIN)/hiresvlm ocr samples/ --engine light -o $(OUT)/demo.jsonl
 	@echo "Records: $(OUT)/demo.jsonl. The text of samples/invoice-zh.png:"
 	@$(BIN)/python -c 'import json, sys; [print(r["text"]) for r in map(json.loads, open(sys.argv[1], \
@@ -31,6 +31,10 @@ demo: $(STAMP) ## read every document in samples/ with the CPU engine, ask one f
 	$(BIN)/hiresvlm ask samples/invoice-zh.png '总金额?' --engine light -q -o $(OUT)/demo-ask.jsonl
 	@$(BIN)/python -c 'import json, sys; [print(r["question"], r["answer"], "confidence", r["confidence"], \
 		*r["evidence"]) for r in map(json.loads, open(sys.argv[1], encoding="utf-8"))]' $(OUT)/demo-ask.jsonl
+	@echo "samples/receipt.jpg, read in 4 bits by the small vision-language model of the package (with its errors):"
+	$(BIN)/hiresvlm ocr samples/receipt.jpg -m nano -q -o $(OUT)/demo-nano.jsonl
+	@$(BIN)/python -c 'import json, sys; [print(r["text"]) for r in map(json.loads, open(sys.argv[1], \
+		encoding="utf-8"))]' $(OUT)/demo-nano.jsonl
 
 test: check ## run all checks and tests
 	$(BIN)/python -m pytest -n $(JOBS)
