@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -264,10 +265,18 @@ def test_auto_keeps_pages_of_another_engine_with_one_warning(
 
     monkeypatch.setattr(sys.modules[__name__], "Better", Better, raising=False)
     monkeypatch.setitem(engines.ENGINES, "better", f"{__name__}:Better")
-    monkeypatch.setattr(engines, "AUTOMATIC", ("echo", "better"))
+
+    def prefer(name: str) -> None:
+        """What `auto` finds best on this machine."""
+        monkeypatch.setattr(
+            engines, "_automatic", lambda engine: (replace(engine, name=name), "as the test says")
+        )
+
+    monkeypatch.setattr(engines, "AUTOMATIC", ("better", "echo"))
+    prefer("echo")
     assert main(monkeypatch, "ocr", three, "-o", out) == 3
     before = read_records(out)
-    monkeypatch.setattr(engines, "AUTOMATIC", ("better", "echo"))
+    prefer("better")
     capfd.readouterr()
     assert main(monkeypatch, "ocr", three, "-o", out) == 3
     warning = "another engine"

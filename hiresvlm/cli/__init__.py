@@ -111,10 +111,11 @@ def _bad_command_line(error: TyperException) -> int:
 
 
 def _flush() -> None:
-    """Flush now, so that a closed pipe does not turn a good exit into a traceback at shutdown."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    """Flush now, so that a closed pipe does not turn a good exit into a traceback, or code 120, at shutdown."""
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        if stream is None:
+            continue
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
