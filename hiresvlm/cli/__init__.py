@@ -111,7 +111,7 @@ def _bad_command_line(error: TyperException) -> int:
 
 
 def _flush() -> None:
-    """Flush now, so that a closed pipe does not turn a good exit into a traceback, or code 120, at shutdown."""
+    """Flush now, so that a closed pipe does not turn a good exit into a traceback or code 120."""
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):
         if stream is None:
             continue
