@@ -13,6 +13,8 @@ from hiresvlm.nano.tokens import SPECIAL_TOKENS, Vocabulary
 
 IGNORED = -100
 """A label that no loss counts."""
+QUESTION_WEIGHT = 4.0
+"""What a character of an answer to a question counts; 1 in a transcript, which has ten times as many."""
 GLYPHS_PER_PATCH = 4
 """Characters whose centre may lie in one 14 x 14 patch: narrow letters of the smallest font."""
 MEAN = STD = 0.5
@@ -88,7 +90,8 @@ class ChatBatch:
     """Prompts with answers, padded on the right, for the second stage; all (B, L) but the images.
 
     `labels`: the token that FOLLOWS each position, `IGNORED` outside the answer. `reads`: the column of the
-    visual token that the character AT each position was read from, -1 where there is none.
+    visual token that the character AT each position was read from, -1 where there is none. `weights`: (B,)
+    what an answer counts.
     """
 
     tower: TowerBatch
@@ -96,6 +99,7 @@ class ChatBatch:
     mask: torch.Tensor
     labels: torch.Tensor
     reads: torch.Tensor
+    weights: torch.Tensor
 
 
 def tower_batch(tiles: Sequence[Tile], vocabulary: Vocabulary) -> TowerBatch:
@@ -130,4 +134,5 @@ def chat_batch(samples: Sequence[Sample], vocabulary: Vocabulary) -> ChatBatch:
         padded([[1] * len(row[0]) for row in rows], 0),
         padded([row[1] for row in rows], IGNORED),
         padded([row[2] for row in rows], -1),
+        torch.tensor([1.0 if sample.question is None else QUESTION_WEIGHT for sample in samples]),
     )

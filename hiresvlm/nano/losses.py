@@ -145,8 +145,10 @@ def chat_losses(
     logits = model.lm_head(output.last_hidden_state[answer])
     labels = batch.labels[answer]
     glyph, named = glyph_loss(head, hidden, batch.tower.labels)
+    weights = batch.weights[:, None].expand_as(answer)[answer]
+    following_losses = functional.cross_entropy(logits, labels, reduction="none")
     losses = {
-        "next": functional.cross_entropy(logits, labels),
+        "next": (following_losses * weights).sum() / weights.sum(),
         "right": (logits.argmax(-1) == labels).float().mean(),
         "glyph": glyph,
         "named": named,

@@ -50,7 +50,7 @@ LINES = {"line": 3.0, "two": 1.0, "few": 2.0, "paragraph": 2.0}
 SHORT = {"line": 2.0, "two": 1.5, "few": 3.0, "paragraph": 1.5, "form": 1.0, "ui": 0.5}
 EVERYTHING = {
     "line": 0.7, "two": 0.5, "few": 2.0, "paragraph": 3.0, "table": 1.0, "receipt": 1.0, "ui": 0.7,
-    "document": 1.0, "form": 1.5, "tiles": 0.6,
+    "document": 1.0, "form": 3.0, "tiles": 0.6,
 }  # fmt: skip
 RECIPE = (
     Sitting("tower", 22, LINES, decay=0.15),
@@ -114,8 +114,16 @@ def save(path: Path, model: nn.Module, head: nn.Module, facts: dict[str, str]) -
 
 
 def restore(path: Path, model: nn.Module, head: nn.Module) -> None:
-    """The opposite of `save`; the optimizer starts anew, which costs the warm-up."""
-    tensors = load_file(path)
+    """The opposite of `save`; the optimizer starts anew, which costs the warm-up.
+
+    `path` may be a folder written by `publish` too (float16, its glyph head beside it).
+    """
+    if path.is_dir():
+        tensors = {f"model.{name}": t for name, t in load_file(path / "model.safetensors").items()}
+        head_file = path.with_name("glyph_head.safetensors")
+        tensors |= {f"head.{name}": t for name, t in load_file(head_file).items()}
+    else:
+        tensors = load_file(path)
 
     def part(prefix: str) -> dict[str, torch.Tensor]:
         return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
