@@ -243,6 +243,27 @@ def test_answers_are_copied_from_the_form(chinese: bool) -> None:
         )
 
 
+def test_the_label_of_an_answer_stands_left_of_it_or_above() -> None:
+    made = generator(seed=13)
+    labelled = [s for s in (made.form(absent=False) for _ in range(60)) if s.label is not None]
+    assert len(labelled) > 40
+    for sample in labelled:
+        assert sample.label is not None
+        _, x, y = sample.label
+        tile = sample.tiles[0]
+        assert np.any(np.all(np.isclose(tile.centres, (x, y)), axis=1))  # it is a character of the tile
+        _, value_x, value_y = sample.where[0]
+        assert x < value_x or y < value_y
+
+
+def test_boxes_of_any_size_can_have_round_corners() -> None:
+    canvas = Canvas(56, 28, (255,) * 3, 1.3, False)
+    for width in np.arange(0, 20, 0.5):
+        canvas.box(3, 3, 3 + width, 12, None, (0, 0, 0), radius=6.0)
+        canvas.box(30, 3, 50, 3 + width, (9, 9, 9), (0, 0, 0), radius=3.0)
+    assert canvas.pixels().min() < 50
+
+
 @pytest.mark.parametrize("chinese", [False, True])
 def test_what_is_not_there_is_none(chinese: bool) -> None:
     made = generator(seed=12)

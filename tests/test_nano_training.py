@@ -1,5 +1,6 @@
 """The training code of nano: what goes into a batch, where the losses aim, what is exported."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from hiresvlm.nano import train
 from hiresvlm.nano.batches import (
     GLYPHS_PER_PATCH,
     IGNORED,
+    QUESTION_WEIGHT,
     cells,
     chat_batch,
     glyph_labels,
@@ -136,6 +138,30 @@ def test_the_answer_of_one_sample_does_not_depend_on_the_padding_of_another(mode
         alone = [chat_losses(model, head, chat_batch([s], VOCABULARY))["next"].item() for s in (short, long)]
         both = chat_losses(model, head, chat_batch([short, long], VOCABULARY))["next"].item()
     assert both == pytest.approx((alone[0] * 4 + alone[1] * 31) / 35, abs=1e-4)
+
+
+def test_answers_to_questions_count_more_and_the_label_is_looked_at_first(model) -> None:
+    tile = random_tile(5)
+    asked = replace(sample_of(tile, "what?"), label=(0, 30.0, 40.0))
+    batch = chat_batch([asked, sample_of(tile)], VOCABULARY)
+    assert batch.weights.tolist() == [QUESTION_WEIGHT, 1.0]
+    first = batch.ids[0].tolist().index(VOCABULARY.ids["<|image_pad|>"])
+    last = int((batch.labels[0] != IGNORED).nonzero()[0])  # the end of the prompt, the first answer follows
+    assert batch.reads[0, last] == first + 1 * 3 + 1  # 28-px cells of a tile of 84 x 56
+    assert (batch.reads[0, :last] == -1).all()
+    assert (batch.reads[1, : last - 5] == -1).all()
+
+
+def test_a_training_goes_on_from_published_weights(tmp_path: Path) -> None:
+    torch.manual_seed(2)
+    fresh, head = new_model(VOCABULARY), GlyphHead(VISION_WIDTH, len(ALPHABET))
+    train.save(tmp_path / "a.safetensors", fresh, head, {})
+    train.publish(tmp_path / "a.safetensors", tmp_path / "weights")
+    other, other_head = new_model(VOCABULARY), GlyphHead(VISION_WIDTH, len(ALPHABET))
+    train.restore(tmp_path / "weights", other, other_head)
+    for ours, theirs in ((fresh, other), (head, other_head)):
+        for name, value in ours.state_dict().items():
+            assert torch.equal(value.half(), theirs.state_dict()[name].half()), name
 
 
 def test_a_few_steps_lower_every_loss() -> None:

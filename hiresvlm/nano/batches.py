@@ -90,7 +90,8 @@ class ChatBatch:
     """Prompts with answers, padded on the right, for the second stage; all (B, L) but the images.
 
     `labels`: the token that FOLLOWS each position, `IGNORED` outside the answer. `reads`: the column of the
-    visual token that the character AT each position was read from, -1 where there is none. `weights`: (B,)
+    visual token that the character AT each position was read from, -1 where there is none; at the end of a
+    question, that of the label. `weights`: (B,)
     what an answer counts.
     """
 
@@ -122,7 +123,11 @@ def chat_batch(samples: Sequence[Sample], vocabulary: Vocabulary) -> ChatBatch:
         columns = [n for n, token in enumerate(prompt) if token == image_pad]
         reads = [columns[cell] if cell >= 0 else -1 for cell in cells(sample.where, shapes)]
         labels = [*[IGNORED] * (len(prompt) - 1), *answer]
-        rows.append((prompt + answer[:-1], labels, [*[-1] * len(prompt), *reads]))
+        found = [-1] * len(prompt)
+        if sample.label is not None:
+            # Before the value can be read, its label must be found: the end of the prompt reads the label.
+            found[-1] = columns[int(cells(np.array([sample.label], np.float32), shapes)[0])]
+        rows.append((prompt + answer[:-1], labels, [*found, *reads]))
     length = max(len(ids) for ids, *_ in rows)
 
     def padded(values: Sequence[Sequence[int]], fill: int) -> torch.Tensor:

@@ -155,6 +155,7 @@ def chat_losses(
     }
     if _recorded:
         following = torch.cat([batch.reads[:, 1:], torch.full_like(batch.reads[:, :1], -1)], 1)
+        following = following.masked_fill(~answer, -1)
         losses["guide"] = _attention_loss(LAST_READ_LAYER, batch.reads) + _attention_loss(
             NEXT_READ_LAYER, following
         )

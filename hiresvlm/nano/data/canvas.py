@@ -106,8 +106,10 @@ class Canvas:
         paint = None if fill is None else self._ink(fill)
         line = None if outline is None else self._ink(outline)
         pen = max(1, round(thick * s))
-        if radius:
-            self._draw.rounded_rectangle(corners, radius * s, paint, line, pen)
+        # Pillow fails on corners that leave nothing straight between them.
+        most = min(corners[2] - corners[0], corners[3] - corners[1]) / 2 - pen - 1
+        if radius and most > 1:
+            self._draw.rounded_rectangle(corners, min(radius * s, most), paint, line, pen)
         else:
             self._draw.rectangle(corners, paint, line, pen)
 

@@ -22,10 +22,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Printed:
-    """An entry and the span of its value."""
+    """An entry, the span of its value and that of its label, where it has one."""
 
     entry: Entry
     span: Span
+    label: Span | None = None
 
 
 class Filler:

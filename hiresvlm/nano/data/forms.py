@@ -147,4 +147,8 @@ def answered(tiles: tuple[Tile, ...], number: int, canvas: Canvas, asked: Asked)
     start = _place(canvas, span)
     centres = tiles[number].centres[start : start + len(span.text)]
     where = np.concatenate([np.full((len(centres), 1), number, np.float32), centres], axis=1)
-    return Sample(tiles, asked.question, span.text, where)
+    label = asked.printed.label
+    if label is None or not label.text:
+        return Sample(tiles, asked.question, span.text, where)
+    x, y = tiles[number].centres[_place(canvas, label) + len(label.text) - 1]
+    return Sample(tiles, asked.question, span.text, where, (number, float(x), float(y)))

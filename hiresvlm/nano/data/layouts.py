@@ -33,7 +33,7 @@ def colon(page: Page, entries: Sequence[Entry]) -> list[Printed]:
             spans = page.row([Cell(label + mark, page.left, face=bold), Cell(value, x)])
             if not spans:
                 break
-            printed.append(Printed(entry, spans[-1]))
+            printed.append(Printed(entry, spans[-1], spans[0]))
     return printed
 
 
@@ -58,7 +58,7 @@ def aligned(page: Page, entries: Sequence[Entry]) -> list[Printed]:
         spans = page.row([Cell(label + mark, page.left + 2, face=bold), cell])
         if not spans:
             break
-        printed.append(Printed(entry, spans[-1]))
+        printed.append(Printed(entry, spans[-1], spans[0]))
         if ruled:
             page.y += 0.1 * style.size
             page.canvas.rule(page.left, page.y, page.right, page.y, ruled)
@@ -90,9 +90,13 @@ def below(page: Page, entries: Sequence[Entry]) -> list[Printed]:
         if page.y + 3 * style.size > page.bottom:
             break
         xs = [page.left + number * width for number in range(len(group))]
-        page.row([Cell(label, x, ink=muted) for (_, label, _), x in zip(group, xs, strict=True)], label_em)
+        labels = page.row(
+            [Cell(label, x, ink=muted) for (_, label, _), x in zip(group, xs, strict=True)], label_em
+        )
         spans = page.row([Cell(value, x, face=bold) for (_, _, value), x in zip(group, xs, strict=True)])
-        printed += [Printed(item[0], span) for item, span in zip(group, spans, strict=False)]
+        printed += [
+            Printed(item[0], span, label) for item, span, label in zip(group, spans, labels, strict=False)
+        ]
         page.y += rng.uniform(0.2, 0.6) * style.size
     return printed
 
@@ -113,10 +117,13 @@ def paired(page: Page, entries: Sequence[Entry]) -> list[Printed]:
         waiting.append((entry, [Cell(label + mark, x), Cell(value, value_x)]))
         if len(waiting) == 2:
             spans = page.row([cell for _, cells in waiting for cell in cells])
-            printed += [Printed(item[0], span) for item, span in zip(waiting, spans[1::2], strict=False)]
+            printed += [
+                Printed(item[0], span, label)
+                for item, span, label in zip(waiting, spans[1::2], spans[::2], strict=False)
+            ]
             waiting = []
     if waiting and (spans := page.row(waiting[0][1])):
-        printed.append(Printed(waiting[0][0], spans[-1]))
+        printed.append(Printed(waiting[0][0], spans[-1], spans[0]))
     return printed
 
 

@@ -34,6 +34,8 @@ class Sample:
     target: str
     where: NDArray[np.float32]
     """(len(target), 3) tile, x and y that each character of the target is copied from; all -1 where none."""
+    label: tuple[int, float, float] | None = None
+    """Tile, x and y of the last character of the label that the answer stands beside."""
 
     @classmethod
     def transcription(cls, tile: Tile) -> Sample:
