@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hiresvlm import ask
-from hiresvlm.ask import amounts, dates, fields, lexical, wording
+from hiresvlm.ask import amounts, dates, fields, lexical, values, wording
 from hiresvlm.ask.confidence import FEATURES, START, confidence, fit
 from hiresvlm.ask.fields import Kind
 from hiresvlm.ask.grid import PageText, build
@@ -191,6 +191,12 @@ def test_without_a_label_the_sums_tell_the_total() -> None:
 def test_date_and_company() -> None:
     assert said("When was it issued?", RECEIPT).value == "2019-04-03"
     assert said("Which company issued this receipt?", RECEIPT).answer == "PINE TRADING SDN BHD"
+
+
+def test_a_row_of_goods_is_no_company() -> None:
+    """Receipts have "0% supplies" above goods, and "supplies" is a letter from "supplier"."""
+    assert values.find(Kind.COMPANY, "BUN-BILIS 0.84 20 16.80") == []
+    assert [v.text for v in values.find(Kind.COMPANY, "7 Eleven 24 Hours")] == ["7 Eleven 24 Hours"]
 
 
 def test_what_is_not_there_is_null_with_the_nearest_lines() -> None:

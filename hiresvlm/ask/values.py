@@ -169,11 +169,14 @@ def company(text: str) -> str:
     return _REGISTRATION.sub("", text.strip(_EDGE)).strip(_EDGE)
 
 
+_PRICE = re.compile(r"(?<!\S)\d+[.,]\d\d(?!\S)")
+
+
 def _companies(text: str, month_first: bool) -> list[Value]:
     name = company(text)
     letters = sum(c.isalpha() for c in name)
-    if letters < 2:
-        return []
+    if letters < 2 or (_PRICE.search(name) and not is_company(name)):
+        return []  # a word and a price are a row of goods
     fit = 1.0 if is_company(name) else 0.85 if letters >= (3 if has_cjk(name) else 4) else 0.5
     start = max(0, text.find(name))
     return [Value(name, " ".join(name.split()), start, start + len(name), fit)]
