@@ -15,6 +15,7 @@ import pytest
 import torch
 from bitsandbytes.nn import Linear4bit
 
+from hiresvlm.bench import loading as load_bench
 from hiresvlm.engines.vlm import VlmEngine, choice, device, folder, memory, presets, quantization
 from hiresvlm.engines.vlm.loading import load
 from hiresvlm.engines.vlm.shape import shape_of
@@ -386,6 +387,32 @@ def test_the_command_quantizes_and_says_where(copy: Path, tmp_path: Path) -> Non
     assert done.stdout == ""
     assert str(tmp_path / "made") in done.stderr
     assert looked(tmp_path / "made").quantized
+
+
+def test_loading_is_measured_on_a_larger_model_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = {"hidden_size": 128, "intermediate_size": 192, "num_hidden_layers": 2}
+    monkeypatch.setattr(load_bench, "LARGE", small | {"num_attention_heads": 2, "num_key_value_heads": 1})
+    made = load_bench.make_large(tmp_path / "large")
+    assert (looked(made).shape.hidden, looked(made).shape.layers) == (128, 2)
+    kept = quantization.quantize(str(made), tmp_path / "kept", "cpu")
+    fresh, stored = (load_bench.measure(str(path), "int4") for path in (made, kept))
+    assert stored["disk_bytes"] < fresh["disk_bytes"]
+    assert min(fresh["cpu_s"], stored["cpu_s"], fresh["peak_bytes"]) > 0
+
+
+@pytest.mark.slow
+def test_imports_for_loading_are_what_is_needed(tiny: Callable[[str], Path]) -> None:
+    """Of the compiler that bitsandbytes would import nothing is there, and the collector is back at work."""
+    code = (
+        "import gc, sys; from hiresvlm.engines.vlm import VlmEngine;"
+        "from hiresvlm.settings import EngineSettings;"
+        f"VlmEngine(EngineSettings(name='vlm', model={str(tiny('qwen3_vl'))!r}, device='cpu'));"
+        "assert 'bitsandbytes' in sys.modules;"
+        "assert 'torch._inductor.compile_fx' not in sys.modules;"
+        "assert gc.isenabled() and gc.get_freeze_count()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 # ------------------------------------------------------------------------------------------- auto

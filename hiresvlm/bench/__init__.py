@@ -9,6 +9,7 @@ from hiresvlm.bench.cuts import cuts
 from hiresvlm.bench.engine import Choice as EngineChoice
 from hiresvlm.bench.engine import engine
 from hiresvlm.bench.heights import heights
+from hiresvlm.bench.loading import loads
 from hiresvlm.bench.memory import memory
 from hiresvlm.bench.nano import nano
 from hiresvlm.bench.overlaps import merging
@@ -24,6 +25,7 @@ __all__ = [
     "cuts",
     "engine",
     "heights",
+    "loads",
     "memory",
     "merging",
     "nano",

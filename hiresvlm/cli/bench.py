@@ -51,6 +51,9 @@ def bench(
     max_new_tokens: Annotated[
         int, typer.Option(min=1, help="`engine`: longest answer where accuracy is measured.")
     ] = 1024,
+    load: Annotated[
+        bool, typer.Option("--load", help="`engine`: only the time of loading, of a larger model too.")
+    ] = False,
     verbose: options.Verbose = False,
 ) -> None:
     """Measure accuracy, speed or memory: a table for people, one JSON line last."""
@@ -74,6 +77,9 @@ def bench(
         return
     if what == "engine":
         options.choice(quant, ("int4", "none"), "--quant")
+        if load:
+            benches.loads(model)
+            return
         benches.engine(
             benches.EngineChoice(
                 model,

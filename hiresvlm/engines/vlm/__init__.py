@@ -54,23 +54,25 @@ class VlmEngine:
         if not source.on_disk:
             memory.check_fits(source.name, shape, settings.quant, self.info.device)
             source = folder.fetch(source)
+        model = folder.look(source)
         devices.prepare_environment()
         began = time.perf_counter()
         try:
-            from transformers import AutoModelForImageTextToText  # noqa: F401  (so that loading is timed alone)
-
             from hiresvlm.engines.vlm import loading
+
+            loading.import_libraries(model, settings.quant)
         except ImportError as error:
             hint = "install hiresvlm again with its dependencies"
             raise EngineLoadError(f"engine vlm cannot be loaded: {error}", hint) from error
         imported = time.perf_counter()
-        self._loaded: Loaded | None = loading.load(folder.look(source), settings.quant, self.info.device)
+        self._loaded: Loaded | None = loading.load(model, settings.quant, self.info.device)
         self._parts: Parts | None = self._build(settings.slots)
         loaded = time.perf_counter()
         self._warm_up()
         self._times = {
             "import_s": imported - began,
             "load_s": self._loaded.load_s,
+            "weights_s": self._loaded.weights_s,
             "warm_up_s": time.perf_counter() - loaded,
         }
 
@@ -127,6 +129,7 @@ class VlmEngine:
         slot_steps = stats.steps * self._rows
         return {
             **{name: round(value, 3) for name, value in self._times.items()},
+            "prequantized": self.loaded.facts.quantized,
             "weights_bytes": self.loaded.weight_bytes,
             "used_bytes": memory.used_bytes(self.loaded.device),
             "peak_bytes": memory.peak_bytes(self.loaded.device),

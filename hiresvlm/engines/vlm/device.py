@@ -95,12 +95,17 @@ def cache_folder() -> Path:
 
 def prepare_environment() -> None:
     """Keep compiled kernels between runs and keep libraries quiet and off the network. Before torch is
-    imported."""
+    imported.
+
+    torch.compile is switched off: nothing here compiles, and bitsandbytes imports all of inductor (more than
+    a second) only to wrap fallbacks that neither the CPU nor CUDA uses.
+    """
     kernels = cache_folder() / "kernels"
     for name in ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH"):
         os.environ.setdefault(name, str(kernels / name.partition("_")[0].lower()))
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("TORCHDYNAMO_DISABLE", "1")
 
 
 def _available() -> int:
