@@ -38,7 +38,7 @@ class PageSettings:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSettings:
-    """How pages are cut. `legible` (both), `factor` and `max_tokens` come from the engine's profile."""
+    """How pages are cut. `legible` (both), `factor`, `max_tokens`, `tile` come from the engine's profile."""
 
     strategy: str = "auto"
     max_tokens_per_page: int | None = None
@@ -48,6 +48,8 @@ class ChunkSettings:
     """The same where the page is clean and sharp; None: no lower."""
     factor: int = 28
     max_tokens: int = 1280
+    tile: int | None = None
+    """Side of the square that holds each image and costs the same when it is not full; None: any size."""
     max_page_pixels: int = 60_000_000
     """The chunks of a page never have more pixels together (overlap aside)."""
 

@@ -315,7 +315,7 @@ def test_the_language_model_is_in_nf4_and_nothing_else(family: str, tiny: Callab
 def test_the_setting_that_is_silently_ignored_is_caught(
     tiny: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quantization, "SKIPPED", ("visual",))
+    monkeypatch.setattr(quantization, "skipped", lambda family: ["visual"])
     with pytest.raises(EngineLoadError, match="not quantized as they should be"):
         load(looked(tiny("qwen3_vl")), "int4", "cpu")
 

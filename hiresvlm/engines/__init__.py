@@ -48,6 +48,8 @@ class EngineProfile:
     """Pixels per visual token and side; chunk sizes are multiples of it."""
     max_tokens: int = 1280
     """Visual tokens of one image at most."""
+    tile: int | None = None
+    """Side in pixels of the square that holds each image, whatever its size; None: images have any size."""
     counts_tokens: bool = True
     """False where no language model runs: records then say `planned: true`."""
 
@@ -137,6 +139,7 @@ def resolve(settings: Settings) -> tuple[Settings, str | None]:
         legible_clean=profile.legible_clean,
         factor=profile.factor,
         max_tokens=profile.max_tokens,
+        tile=profile.tile,
     )
     return replace(settings, engine=engine, chunk=chunk), reason
 

@@ -1,10 +1,11 @@
-"""A vision-language model of the Qwen2.5-VL or Qwen3-VL family, in 4 bits or not, many requests at a time.
+"""A vision-language model of one of several families, in 4 bits or not, many requests at a time.
 
+families                            what differs between families, one row each
 folder, presets, shape, choice      which model, where, how large: no heavy library
 device, memory, quantization        GPU or CPU; what fits; NF4
 loading                             a folder -> weights, tokenizer, image settings
-inputs, attention, vision, cache    pixels -> features
-slots, sampling                     features -> tokens, rows joining and leaving a running batch
+inputs, tiles, attention, vision, cache  pixels -> features
+slots, positions, sampling          features -> tokens, rows joining and leaving a running batch
 admission, loop                     what is in work when; memory that runs out
 stopping, ink, ladder, splitting, confidence    whether an answer is to be believed
 """
@@ -12,12 +13,13 @@ stopping, ink, ladder, splitting, confidence    whether an answer is to be belie
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hiresvlm.engines import EngineInfo, EngineProfile, Feed
 from hiresvlm.engines.vlm import device as devices
 from hiresvlm.engines.vlm import folder, memory
+from hiresvlm.engines.vlm.families import FAMILIES
 from hiresvlm.errors import EngineLoadError, UsageError
 
 if TYPE_CHECKING:
@@ -29,11 +31,8 @@ if TYPE_CHECKING:
     from hiresvlm.engines.vlm.shape import Shape
     from hiresvlm.settings import EngineSettings
 
-LEGIBLE = 12.0
-"""Production models read A4 with 10 pt text at a long side of 1,280 px, where capitals are about this high.
-It has not been measured with this engine; a model's card (`hiresvlm.json`) may say better."""
 MAX_TOKENS = 1280
-"""Visual tokens of one image; more helps neither family on documents."""
+"""Visual tokens of one image of any size; more helps no family on documents."""
 GPU_SLOTS = 64
 CPU_SLOTS = 4
 SMALL_SLOTS = 16
@@ -86,10 +85,11 @@ class VlmEngine:
         info = EngineInfo("vlm", source.name, source.revision, settings.quant, device)
         clean = card.get("legible_clean")
         profile = EngineProfile(
-            legible=float(card.get("legible", LEGIBLE)),
+            legible=float(card.get("legible", FAMILIES[shape.family].legible)),
             legible_clean=None if clean is None else float(clean),
             factor=shape.factor,
-            max_tokens=int(card.get("max_tokens", MAX_TOKENS)),
+            max_tokens=_most_tokens(shape, card),
+            tile=shape.tile,
         )
         return info, profile
 
@@ -215,6 +215,13 @@ def _default_slots(loaded: Loaded) -> int:
     if loaded.device.type == "cuda":
         return GPU_SLOTS
     return SMALL_SLOTS if loaded.facts.shape.parameters < SMALL else CPU_SLOTS
+
+
+def _most_tokens(shape: Shape, card: Mapping[str, Any]) -> int:
+    """Visual tokens of one image; of a square they are no matter of choice."""
+    if shape.tile is not None:
+        return int((shape.tile // shape.factor) ** 2)
+    return int(card.get("max_tokens", MAX_TOKENS))
 
 
 def _facts(settings: EngineSettings) -> tuple[Source, dict[str, Any], Shape]:

@@ -17,15 +17,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from hiresvlm.engines.vlm.families import FAMILIES, Family, names
 from hiresvlm.engines.vlm.presets import DEFAULT, NANO, PRESETS, Preset
 from hiresvlm.engines.vlm.shape import Shape, shape_of
 from hiresvlm.errors import EngineLoadError
-
-FAMILIES = {
-    "qwen2_5_vl": "Qwen2_5_VLForConditionalGeneration",
-    "qwen3_vl": "Qwen3VLForConditionalGeneration",
-}
-"""`model_type` -> class. Others need other positions or other image inputs."""
 
 CARD = "hiresvlm.json"
 """A file that a model folder may hold for us: name, revision and licence of the model, the instruction it
@@ -66,6 +61,10 @@ class Model:
     config: Mapping[str, Any]
     card: Mapping[str, Any]
     shape: Shape
+
+    @property
+    def family(self) -> Family:
+        return FAMILIES[self.shape.family]
 
     @property
     def quantized(self) -> bool:
@@ -226,16 +225,33 @@ def _config(folder: Path) -> dict[str, Any]:
         named = ", ".join(map(str, config.get("architectures") or [kind]))
         raise EngineLoadError(
             f"{folder} holds {named}, which engine vlm does not run",
-            "it runs the Qwen2.5-VL and Qwen3-VL families",
+            f"it runs the families {names()}",
         )
     return config
 
 
-def _shape(folder: Path, config: Mapping[str, Any]) -> Shape:
+def _shape(folder: Path, config: dict[str, Any]) -> Shape:
     try:
+        if FAMILIES[config["model_type"]].sparse:
+            config = _completed(folder, config)
         return shape_of(config)
     except (KeyError, TypeError) as error:
         raise EngineLoadError(f"{folder}/config.json lacks {error}", "download the model again") from error
+
+
+def _completed(folder: Path, config: dict[str, Any]) -> dict[str, Any]:
+    """A `config.json` with the library's defaults for what it leaves out; the library is loaded only then."""
+    try:
+        shape_of(config)
+    except (KeyError, TypeError):
+        from transformers import AutoConfig
+
+        try:
+            return dict(AutoConfig.from_pretrained(folder, local_files_only=True).to_dict())
+        except Exception as error:  # any field may be wrong; the reason is the library's
+            message = f"{folder}/config.json cannot be used ({type(error).__name__})"
+            raise EngineLoadError(message, "download the model again") from error
+    return config
 
 
 def _card(folder: Path) -> dict[str, Any]:

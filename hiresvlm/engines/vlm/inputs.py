@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from hiresvlm.engines.vlm.tiles import placed
+
 if TYPE_CHECKING:
     from hiresvlm.datatypes import Pixels
     from hiresvlm.engines.vlm.loading import ImageSettings, Loaded
@@ -48,10 +50,12 @@ class Prompt:
 
 
 def image_input(pixels: Pixels, settings: ImageSettings) -> ImageInput:
-    """An image as it is, its last row and column repeated up to a multiple of the factor."""
+    """An image as it is, its last row and column repeated up to a multiple of the factor; or in a square."""
+    if settings.canvas:
+        pixels = placed(pixels, settings)
     height, width = pixels.shape[:2]
     factor = settings.factor
-    down, right = -height % factor, -width % factor
+    down, right = (0, 0) if settings.canvas else (-height % factor, -width % factor)
     if down or right:
         pixels = np.pad(pixels, ((0, down), (0, right), (0, 0)), mode="edge")
     pixels = np.require(pixels, np.uint8, ("C", "W"))  # torch warns of arrays that cannot be written
@@ -90,7 +94,8 @@ class PromptMaker:
         self._tokenizer = loaded.tokenizer
         self._template = loaded.template
         self._image_token = loaded.image_token
-        self._unit = loaded.image.merge**2
+        self._settings = loaded.image
+        self._before, self._after = loaded.facts.family.around
         added: Any = loaded.tokenizer.get_added_vocab()
         self._special = tuple(sorted((token for token in added if len(token) > 1), key=len, reverse=True))
         self._text = functools.lru_cache(maxsize=64)(self._tokens)
@@ -98,7 +103,7 @@ class PromptMaker:
     def prompt(self, instruction: str, images: Sequence[ImageInput]) -> Prompt:
         """The images in order, then the instruction, up to the start of the answer."""
         template = self._text(instruction, len(images))
-        counts = iter([image.patches // self._unit for image in images])
+        counts = iter([self._settings.tokens(image.grid) for image in images])
         ids: list[int] = []
         for token in template:
             ids.extend([token] * next(counts) if token == self._image_token else (token,))
@@ -108,13 +113,19 @@ class PromptMaker:
         """Ids with one placeholder an image."""
         content: list[Any] = [{"type": "image"} for _ in range(images)]
         content.append({"type": "text", "text": self._as_words(instruction)})
-        rendered = self._tokenizer.apply_chat_template(
+        rendered: Any = self._tokenizer.apply_chat_template(
             [{"role": "user", "content": content}],  # type: ignore[arg-type]
             chat_template=self._template,
             add_generation_prompt=True,
             tokenize=False,
         )
-        ids = self._tokenizer(rendered, add_special_tokens=False)["input_ids"]
+        if self._before or self._after:
+            name = str(self._tokenizer.convert_ids_to_tokens(self._image_token))
+            rendered = rendered.replace(name, f"{self._before}{name}{self._after}")
+        # As the processors do: a template that writes no start token wants the tokenizer to.
+        start = self._tokenizer.bos_token
+        written = start is not None and rendered.startswith(str(start))
+        ids = self._tokenizer(rendered, add_special_tokens=not written)["input_ids"]
         if ids.count(self._image_token) != images:
             raise ValueError("the chat template does not place every image")
         return tuple(ids)

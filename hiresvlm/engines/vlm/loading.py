@@ -37,10 +37,18 @@ class ImageSettings:
     temporal: int
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    canvas: int = 0
+    """Side in pixels of the square that each image is put into; 0: any size."""
+    newlines: int = 0
+    """Tokens that follow those of the patches of an image."""
 
     @property
     def factor(self) -> int:
         return self.patch * self.merge
+
+    def tokens(self, grid: tuple[int, int]) -> int:
+        """Visual tokens of an image of so many patches down and across."""
+        return (grid[0] // self.merge) * (grid[1] // self.merge) + self.newlines
 
 
 @dataclass(slots=True, eq=False)
@@ -119,10 +127,10 @@ def load(model: Model, quant: str, device: str) -> Loaded:
         tokenizer=tokenizer,
         template=template,
         image=image_settings(model),
-        image_token=int(model.config["image_token_id"]),
+        image_token=_image_token(weights),
         ends=_ends(model, tokenizer),
         device=weights.device,
-        dtype=weights.model.visual.dtype,
+        dtype=_dtype(weights),
         quant=quant,
         load_s=time.perf_counter() - began,
         weights_s=weights_s,
@@ -132,12 +140,25 @@ def load(model: Model, quant: str, device: str) -> Loaded:
 def image_settings(model: Model) -> ImageSettings:
     """Raises `EngineLoadError` for a file that is there and makes no sense."""
     path = model.folder / "preprocessor_config.json"
-    told: Mapping[str, Any] = read_json(path) if path.is_file() else {}
+    newer = model.folder / "processor_config.json"
+    told: Mapping[str, Any] = {}
+    if path.is_file():
+        told = read_json(path)
+    elif newer.is_file():
+        told = read_json(newer).get("image_processor") or {}
     mean, std = told.get("image_mean", _CLIP_MEAN), told.get("image_std", _CLIP_STD)
     if len(mean) != 3 or len(std) != 3 or not all(std):
         raise EngineLoadError(f"{path} has no usable image_mean and image_std")
     shape = model.shape
-    return ImageSettings(shape.patch, shape.merge, shape.temporal, tuple(mean), tuple(std))
+    return ImageSettings(
+        shape.patch,
+        shape.merge,
+        shape.temporal,
+        tuple(mean),
+        tuple(std),
+        shape.canvas,
+        model.family.newlines,
+    )
 
 
 def read_weights(model: Model, quant: str, device: str, *, as_stored: bool = False) -> PreTrainedModel:
@@ -152,7 +173,7 @@ def read_weights(model: Model, quant: str, device: str, *, as_stored: bool = Fal
     dtype = torch.float32 if device == "cpu" else torch.bfloat16
     options: dict[str, Any] = {}
     if quant == "int4" and not model.quantized:
-        options["quantization_config"] = quantization.nf4(dtype)
+        options["quantization_config"] = quantization.nf4(dtype, model.family)
     read: Any = AutoModelForImageTextToText.from_pretrained
     try:
         weights, told = read(
@@ -185,7 +206,7 @@ def read_weights(model: Model, quant: str, device: str, *, as_stored: bool = Fal
     found.eval()  # type: ignore[no-untyped-call]
     found.requires_grad_(False)
     if quant == "int4":
-        quantization.check(found)
+        quantization.check(found, model.family)
         if not as_stored:
             _set_number_type(found, dtype)
     gc.collect()
@@ -229,6 +250,17 @@ def _tokenizer(model: Model) -> tuple[PreTrainedTokenizerBase, str]:
     if not isinstance(template, str) or not template:
         raise EngineLoadError(f"{model.folder} has no chat template", "take an instruction-tuned model")
     return tokenizer, template
+
+
+def _image_token(model: PreTrainedModel) -> int:
+    config: Any = model.config
+    return int(config.image_token_id)
+
+
+def _dtype(model: PreTrainedModel) -> torch.dtype:
+    embedding: Any = model.get_input_embeddings()
+    found: torch.dtype = embedding.weight.dtype
+    return found
 
 
 def _ends(model: Model, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:

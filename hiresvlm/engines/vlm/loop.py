@@ -146,7 +146,7 @@ class Loop:
                 prompt = self._parts.prompts.prompt(own or request.prompt, images)
                 self._prompts[job] = prompt
                 job.prompt_tokens = len(prompt)
-                job.visual_tokens = sum(image.patches for image in images) // self._parts.image.merge**2
+                job.visual_tokens = sum(self._parts.image.tokens(image.grid) for image in images)
                 name = LADDER[job.task.rung][0]
                 self._stats.attempts[name] = self._stats.attempts.get(name, 0) + 1
             self._waiting.add(job, first=first)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hiresvlm.engines.vlm.device import cache_folder, choose, prepare_environment
+from hiresvlm.engines.vlm.families import Family, skipped
 from hiresvlm.engines.vlm.folder import CARD, Model, Source, fetch, locate, look
 from hiresvlm.errors import EngineLoadError, OutputError
 
@@ -21,26 +22,22 @@ if TYPE_CHECKING:
     import torch
     from transformers import BitsAndBytesConfig, PreTrainedModel
 
-SKIPPED = ("model.visual", "visual", "lm_head")
-"""transformers 5 matches these from the start of a module's full name (or as its end), so the usual
-`["visual"]` alone would skip nothing. vLLM matches single parts of a name, which is what "visual" is for."""
-
 _BESIDE_WEIGHTS = (".json", ".jinja", ".txt")
 
 
-def nf4(compute: torch.dtype) -> BitsAndBytesConfig:
-    """The 4-bit configuration. Its own default would be fp4, which reads worse."""
+def nf4(compute: torch.dtype, family: Family) -> BitsAndBytesConfig:
+    """The 4-bit configuration of a family. Its own default would be fp4, which reads worse."""
     from transformers import BitsAndBytesConfig
 
     return BitsAndBytesConfig(  # type: ignore[no-untyped-call]
         load_in_4bit=True,
         bnb_4bit_quant_type="nf4",
         bnb_4bit_compute_dtype=compute,
-        llm_int8_skip_modules=list(SKIPPED),
+        llm_int8_skip_modules=skipped(family),
     )
 
 
-def check(model: PreTrainedModel) -> None:
+def check(model: PreTrainedModel, family: Family) -> None:
     """Prove that the language model is in NF4 and the rest is not. Raises `EngineLoadError`."""
     from bitsandbytes.nn.modules import Linear4bit
     from torch.nn import Linear
@@ -49,7 +46,7 @@ def check(model: PreTrainedModel) -> None:
     for name, module in model.named_modules():
         if not isinstance(module, Linear):
             continue
-        wanted = ".language_model." in f".{name}."
+        wanted = name.startswith(f"model.{family.language}.")
         four = isinstance(module, Linear4bit)
         if four != wanted or (four and getattr(module.weight, "quant_type", None) != "nf4"):
             wrong.append(name)

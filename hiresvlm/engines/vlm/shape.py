@@ -1,8 +1,8 @@
 """What a model's `config.json` tells before anything is loaded: parameters, bytes of weights and of a
 request.
 
-Counts follow the modelling code of transformers 5.24 (`models/qwen2_5_vl`, `models/qwen3_vl`); a test
-compares them with the models themselves. Memory of activations is an estimate and says so.
+Counts follow the modelling code of transformers 5.24 (the folders of `families.FAMILIES` in `models`); a
+test compares them with the models themselves. Memory of activations is an estimate and says so.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from hiresvlm.engines.vlm.families import FAMILIES, Family
 
 NF4_BYTES = 0.5625
 """Bytes of a 4-bit weight: half a byte, and a float32 scale for each block of 64."""
@@ -20,7 +22,7 @@ class Shape:
     """Sizes of one model."""
 
     family: str
-    """`qwen2_5_vl` or `qwen3_vl`."""
+    """A key of `FAMILIES`."""
     hidden: int
     inner: int
     layers: int
@@ -40,12 +42,19 @@ class Shape:
     deepstack: int = 0
     """Vision layers whose output also enters the language model (Qwen3-VL)."""
     position_embeddings: int = 0
-    """Learned vision positions (Qwen3-VL)."""
+    """Learned vision positions."""
+    canvas: int = 0
+    """Side in pixels of the square that each image is put into; 0: images may have any size."""
 
     @property
     def factor(self) -> int:
         """Pixels per visual token and side."""
         return self.patch * self.merge
+
+    @property
+    def tile(self) -> int | None:
+        """Largest side of an image in pixels, where all are put into a square: its whole tokens."""
+        return self.canvas // self.factor * self.factor or None
 
     @property
     def linear_parameters(self) -> int:
@@ -56,10 +65,13 @@ class Shape:
     @property
     def vision_parameters(self) -> int:
         v, unit = self.vision_hidden, self.merge**2
-        gated = 3 if self.family == "qwen2_5_vl" else 2
-        block = 4 * v * v + gated * v * self.vision_inner
+        family = FAMILIES[self.family]
+        block = 4 * v * v + (3 if family.gated else 2) * v * self.vision_inner
         wide = v * unit
-        merger = wide * wide + wide * self.hidden
+        if self.canvas:
+            merger = wide * self.hidden + (family.projector_layers - 1) * self.hidden**2
+        else:
+            merger = wide * wide + wide * self.hidden
         patches = 3 * self.temporal * self.patch**2 * v
         learned = self.position_embeddings * v
         return self.vision_layers * block + (1 + self.deepstack) * merger + patches + learned
@@ -98,10 +110,18 @@ class Shape:
         return self.weight_bytes(quant, element) + work + tokens * self.kv_bytes(element)
 
 
+def _whole(value: Any) -> int:
+    """A size given as one number or as (height, width)."""
+    return int(value[0] if isinstance(value, list | tuple) else value)
+
+
 def shape_of(config: Mapping[str, Any]) -> Shape:
     """The shape in a `config.json`. Raises `KeyError` for a missing number."""
+    family: Family = FAMILIES[config["model_type"]]
     text = config.get("text_config") or config  # early Qwen2.5-VL files are flat
     vision = config["vision_config"]
+    canvas = 0 if family.canvas is None else family.canvas(config)
+    patch = _whole(vision["patch_size"]) if canvas else vision.get("patch_size", 14)
     heads = text["num_attention_heads"]
     return Shape(
         family=config["model_type"],
@@ -115,10 +135,11 @@ def shape_of(config: Mapping[str, Any]) -> Shape:
         tied=bool(config.get("tie_word_embeddings") or text.get("tie_word_embeddings")),
         vision_hidden=vision["hidden_size"],
         vision_inner=vision["intermediate_size"],
-        vision_layers=vision["depth"],
-        patch=vision.get("patch_size", 14),
-        merge=vision.get("spatial_merge_size", 2),
-        temporal=vision.get("temporal_patch_size", 2),
+        vision_layers=vision["num_hidden_layers" if canvas else "depth"],
+        patch=patch,
+        merge=family.merge(config),
+        temporal=1 if canvas else vision.get("temporal_patch_size", 2),
         deepstack=len(vision.get("deepstack_visual_indexes") or ()),
-        position_embeddings=vision.get("num_position_embeddings") or 0,
+        position_embeddings=(canvas // patch) ** 2 if canvas else vision.get("num_position_embeddings") or 0,
+        canvas=canvas,
     )

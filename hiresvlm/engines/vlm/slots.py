@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from hiresvlm.engines.vlm.inputs import Prompt, grid_thw, token_types
+from hiresvlm.engines.vlm.inputs import Prompt
 from hiresvlm.engines.vlm.kv import layers, roomy_cache
+from hiresvlm.engines.vlm.positions import positions_of
 from hiresvlm.engines.vlm.sampling import GREEDY, Decoding, pick
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class _State:
     mask: torch.Tensor
     """(rows, columns): 1 where a column holds a token of the row, 0 for padding."""
     position: torch.Tensor
-    """(rows,): rotary position of the next token, the same on all three axes."""
+    """(rows,): rotary position of the next token, the same on all axes."""
     last: torch.Tensor
     """(rows,): the token that was chosen last and is not in the cache yet."""
 
@@ -57,7 +58,7 @@ class Slots:
     def __init__(self, loaded: Loaded, encoder: VisionEncoder) -> None:
         self._model = loaded.model
         self._device = loaded.device
-        self._image_token = loaded.image_token
+        self._positions = positions_of(loaded)
         self._pad = loaded.tokenizer.pad_token_id or 0
         self._encoder = encoder
         self._state: _State | None = None
@@ -84,7 +85,7 @@ class Slots:
         output = self._model(
             input_ids=state.last[:, None],
             attention_mask=state.mask,
-            position_ids=state.position[None, :, None].expand(3, -1, 1),
+            position_ids=self._positions.step(state.position),
             cache=state.cache,
             use_cache=True,
             logits_to_keep=1,
@@ -125,23 +126,17 @@ class Slots:
             mask[number, width - len(row.prompt) :] = 1
         images = [image for row in rows for image in row.prompt.images]
         flat = [one for row in features for one in row]
-        types = token_types(ids, self._image_token)
-        # On the CPU: it walks through the rows in Python.
-        position, delta = self._model.model.get_rope_index(
-            ids, types, image_grid_thw=grid_thw(images, ids.device) if images else None, attention_mask=mask
-        )
-        lengths = mask.sum(1) + delta[:, 0]
+        counted, lengths = self._positions.prompt(ids, mask, images)
         mask = mask.to(self._device)
         cache = roomy_cache(self._model.config)
         output = self._model(
             input_ids=ids.to(self._device),
             attention_mask=mask,
-            position_ids=position.to(self._device),
-            mm_token_type_ids=types.to(self._device),
             mm_encoder_outputs=self._encoder.as_output(flat) if flat else None,
             cache=cache,
             use_cache=True,
             logits_to_keep=1,
+            **{name: tensor.to(self._device) for name, tensor in counted.items()},
         )
         last = self._choose(output.logits[:, -1], rows)
         return _State(cache, mask, lengths.to(self._device), last)

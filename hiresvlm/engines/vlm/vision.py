@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from hiresvlm.engines.vlm import attention
+from hiresvlm.engines.vlm import attention, tiles
 from hiresvlm.engines.vlm.cache import FeatureCache, Features
 from hiresvlm.engines.vlm.inputs import ImageInput, grid_thw, patches
 
@@ -32,7 +33,9 @@ class VisionEncoder:
         self.cache = cache
         self.max_patches = max_patches
         self.encoded_patches = 0
-        attention.install(loaded.model)
+        self._family = loaded.facts.family
+        if not loaded.image.canvas:
+            attention.install(loaded.model)
 
     def encode(self, images: Sequence[ImageInput]) -> list[Features]:
         """Features of each image, in order. Raises `torch.OutOfMemoryError`."""
@@ -62,13 +65,16 @@ class VisionEncoder:
         """Features of the images of a batch of prompts in the form that the model takes as
         `mm_encoder_outputs`."""
         assert self._output is not None
-        fields: dict[str, Any] = {"pooler_output": tuple(one.tokens for one in features)}
+        tokens = tuple(one.tokens for one in features)
+        fields: dict[str, Any] = {"pooler_output": torch.stack(tokens) if self._family.stacked else tokens}
         if features[0].deepstack:
             depth = len(features[0].deepstack)
             fields["deepstack_features"] = [tuple(one.deepstack[n] for one in features) for n in range(depth)]
         return {"image": self._output(**fields)}
 
     def _run(self, images: Sequence[ImageInput]) -> list[Features]:
+        if self._settings.canvas:
+            return self._run_squares(images)
         pixels = torch.cat([patches(image, self._settings, self._device) for image in images])
         self.encoded_patches += len(pixels)
         seen = self._model.get_image_features(pixels, grid_thw(images, self._device), return_dict=True)
@@ -79,6 +85,13 @@ class VisionEncoder:
             Features(tokens.clone(), tuple(layer[n].clone() for layer in deepstack))
             for n, tokens in enumerate(seen.pooler_output)
         ]
+
+    def _run_squares(self, images: Sequence[ImageInput]) -> list[Features]:
+        pixels = tiles.squares(images, self._settings, self._device)
+        self.encoded_patches += sum(image.patches for image in images)
+        encode: Callable[[Any, torch.Tensor], list[torch.Tensor]] = getattr(tiles, self._family.encode)
+        self._output = BaseModelOutputWithPooling
+        return [Features(tokens.clone()) for tokens in encode(self._model, pixels)]
 
 
 def micro_batches(images: Iterable[ImageInput], limit: int) -> list[list[ImageInput]]:
