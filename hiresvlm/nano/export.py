@@ -24,13 +24,13 @@ CARD = {
         "prompt": "{question}",
         "free": "{question}",
         "absent": "none",
-        "images": 5,
+        "images": 1,
         "mid": 0,
         "overview": False,
     },
 }
 """What the engine, the chunker and `ask` must know: nano saw capitals of 10 to 18 px, in tiles up to
-448 x 448. It was asked questions over one tile, or over a thumbnail and up to four tiles."""
+448 x 448. It was asked mostly about one tile, so it gets one at a time."""
 
 
 def tokenizer(vocabulary: Vocabulary) -> PreTrainedTokenizerFast:

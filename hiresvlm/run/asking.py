@@ -80,6 +80,8 @@ class Asking:
                 work=work,
             )
             yield number + 1, answer_record(document, probe.sha256, pages, found, self._contexts[number])
+        if self._looking is not None:
+            self._looking.forget()
 
     def unreadable(
         self, document: Document, sha256: str | None, failure: Failure

@@ -21,7 +21,7 @@ from hiresvlm.ask.visual import ALL, Find, Look, QuestionForm, Seen, Sight, Stag
 from hiresvlm.batching import RequestFeed, generate
 from hiresvlm.datatypes import Failure, FailureKind, Place, Reply, Request, Step, Tokens, View
 from hiresvlm.engines import Asked as AskedEngine
-from hiresvlm.engines import Engine, EngineProfile, Focusing
+from hiresvlm.engines import Engine, EngineProfile, Focusing, Measured
 from hiresvlm.workers import Done, Pool, Trouble
 
 if TYPE_CHECKING:
@@ -79,10 +79,9 @@ class Looking:
         self._engine: Engine | None = None
         self._crops = _Crops(settings, verbose)
 
-    @property
-    def engine(self) -> Engine | None:
-        """The engine, once it is loaded."""
-        return self._engine
+    def stats(self) -> dict[str, Any] | None:
+        """What the engine says of its work; None where it was not needed or says nothing."""
+        return self._engine.stats() if isinstance(self._engine, Measured) else None
 
     def read(
         self,
@@ -115,9 +114,17 @@ class Looking:
                 work[number].ms += (time.perf_counter() - began) * 1e3 / len(wishes)
         return {number: (readings[number], work[number]) for number in steps}
 
+    def forget(self) -> None:
+        """Drop the crops: the document is done with."""
+        self._crops.clear()
+
+    def stop(self) -> None:
+        """End the worker; the engine stays loaded."""
+        self._crops.close()
+
     def close(self) -> None:
         """Free the engine and the worker. May be called twice."""
-        self._crops.close()
+        self.stop()
         if self._engine is not None:
             self._engine.close()
 
@@ -223,6 +230,13 @@ class _Crops:
             self._due.append((document, page, tuple(key[2] for key in missing if key[1] == page)))
         if self._working is None and self._due:
             self._start(self._due.popleft())
+
+    def clear(self) -> None:
+        if self._working is not None:
+            self._finish()
+        self._due.clear()
+        self._kept.clear()
+        self._nbytes = 0
 
     def close(self) -> None:
         self._pool.close()

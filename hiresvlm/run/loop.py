@@ -128,8 +128,7 @@ class _Run:
     def _close_looking(self) -> None:
         looking = self._looking
         if looking is not None:
-            if isinstance(looking.engine, Measured):
-                self._report.engine_stats = looking.engine.stats()
+            self._report.engine_stats = looking.stats() or self._report.engine_stats
             looking.close()
 
     def _ask(self, engine: Engine, feed: RequestFeed) -> None:

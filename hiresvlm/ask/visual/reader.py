@@ -11,7 +11,7 @@ replies, so that whoever drives it may ask for several questions at once.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,8 @@ from hiresvlm.ask.question import Asked
 from hiresvlm.ask.reader import FOUND, LightReader, Reading
 from hiresvlm.ask.visual import evidence, focus, views
 from hiresvlm.ask.visual.prompts import QuestionForm, clean
+from hiresvlm.ask.visual.targets import by_relevance, covers, spots
 from hiresvlm.ask.visual.views import Sight
-from hiresvlm.ask.wording import similarity
 from hiresvlm.datatypes import Box, Caution, CautionKind, Chunk, Evidence, Failure, Reply, Stop
 
 if TYPE_CHECKING:
@@ -36,10 +36,6 @@ GATE = 0.9
 """Confidence of the global view at which it is the answer (CVSearch, arXiv 2605.23655, has the same)."""
 WEAKEST = 0.5
 """And no token of it may be less likely than this."""
-HIT = 0.8
-"""Likeness from which a line names what is asked for."""
-HITS = 3
-"""Places with the same name that are looked at."""
 RAISED = 0.6
 """Share of the doubt that evidence in the crop takes away."""
 LOWERED = 0.4
@@ -132,7 +128,7 @@ class VisualReader:
             return (yield from self._freely(asked, pages, ranked))
         found: list[_Candidate] = []
         failures: list[Failure] = []
-        for page in _by_relevance(pages, ranked):
+        for page in by_relevance(pages, ranked):
             found += yield from self._page(asked, page, ranked, extractive, failures)
             if any(c.confidence >= SURE for c in found) or failures:
                 break
@@ -151,7 +147,7 @@ class VisualReader:
         """Candidates from one page. Stops at the first that can be believed."""
         stages = self._stages
         overview = views.whole(page.size, self._sight)
-        targets = _targets(asked, page, ranked) if stages.micro else []
+        targets = spots(asked, page, ranked) if stages.micro else []
         details = [self._detail(asked, page, ranked, target, overview) for target in targets]
         found: list[_Candidate] = []
         if stages.gate:
@@ -212,12 +208,12 @@ class VisualReader:
         scored = {s.line: s.score for s in ranked if s.page == page.page}
         worth = []
         for number, chunk in enumerate(views.tiles(page, self._sight)):
-            if self._form.mid < 1 or _covers(region.box, chunk.box):
+            if self._form.mid < 1 or covers(region.box, chunk.box):
                 continue
             inside = [
                 scored.get(n, 0.0)
                 for n, line in enumerate(page.lines)
-                if line.box is not None and _covers(chunk.box, line.box)
+                if line.box is not None and covers(chunk.box, line.box)
             ]
             worth.append((-max(inside, default=0.0), number, chunk))
         best = sorted(sorted(worth, key=lambda w: w[:2])[: self._form.mid], key=lambda w: w[1])
@@ -365,40 +361,3 @@ def _certainty(reply: Reply) -> tuple[float, float]:
         return 0.5, 0.5  # the engine does not say
     mean = sum(n * c for n, c, _ in known) / total
     return mean, min((c if w is None else w) for _, c, w in known)
-
-
-def _by_relevance(pages: Sequence[PageText], ranked: Sequence[Scored]) -> list[PageText]:
-    """Pages with the best line first."""
-    best: Mapping[int, float] = {s.page: s.score for s in reversed(ranked)}
-    return sorted(pages, key=lambda page: (-best.get(page.page, 0.0), page.page))
-
-
-def _targets(asked: Asked, page: PageText, ranked: Sequence[Scored]) -> list[Box]:
-    """Boxes of the lines that name what is asked for, with what stands beside them, best first."""
-    found: list[Box] = []
-    for scored in ranked:
-        if scored.page != page.page or len(found) == HITS:
-            continue
-        line = page.lines[scored.line]
-        if line.box is None or max((similarity(t, line.text) for t in asked.targets), default=0.0) < HIT:
-            continue
-        box = _beside(line.box, page)
-        if not any(_covers(other, box) for other in found):
-            found.append(box)
-    return found
-
-
-def _beside(label: Box, page: PageText) -> Box:
-    """A label with the next line in its row, where its value may stand."""
-    middle = (label.y0 + label.y1) / 2
-    right = [
-        line.box
-        for line in page.lines
-        if line.box is not None and line.box.y0 < middle < line.box.y1 and line.box.x0 >= label.x1 - 2
-    ]
-    return label if not right else label.union(min(right, key=lambda box: box.x0))
-
-
-def _covers(outer: Box, inner: Box) -> bool:
-    common = outer.intersection(inner)
-    return common.width > 0 and common.height > 0 and common.area >= 0.8 * inner.area
