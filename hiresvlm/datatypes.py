@@ -121,6 +121,8 @@ class CautionKind(StrEnum):
     """`ask`: the question asks for more than this reader can find."""
     SCHEMA = "schema"
     """`ask --schema`: the object does not satisfy the schema."""
+    CONTRADICTION = "contradiction"
+    """`ask`: the model's answer and the recognised text do not agree."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from hiresvlm.ask.lexical import Scored
 from hiresvlm.ask.pairs import Candidate
 from hiresvlm.ask.question import Asked
 from hiresvlm.ask.wording import has_cjk, similarity
-from hiresvlm.datatypes import Evidence, Line
+from hiresvlm.datatypes import Caution, Evidence, Failure, Line
 
 FOUND = 0.35
 """Confidence from which on a value is an answer; below, the document does not say."""
@@ -51,6 +51,9 @@ class Reading:
     """What the confidence was computed from."""
     best_guess: str | None = None
     """What was found but not believed (`bench ask` fits the confidence on it)."""
+    cautions: tuple[Caution, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    """Why a model could not be asked."""
 
 
 class Reader(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hiresvlm.bench.ask import ask
 from hiresvlm.bench.ask_fit import ask_fit
+from hiresvlm.bench.ask_visual import STAGES, ask_visual
 from hiresvlm.bench.chunking import Choice, chunking
 from hiresvlm.bench.cuts import cuts
 from hiresvlm.bench.engine import Choice as EngineChoice
@@ -17,10 +18,12 @@ from hiresvlm.bench.receipts import receipts
 from hiresvlm.bench.samples import samples
 
 __all__ = [
+    "STAGES",
     "Choice",
     "EngineChoice",
     "ask",
     "ask_fit",
+    "ask_visual",
     "chunking",
     "cuts",
     "engine",

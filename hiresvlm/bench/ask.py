@@ -211,11 +211,12 @@ def _texts(bench: Bench, paths: Sequence[str]) -> list[list[asking.PageText]]:
     read = bench.read(list(paths))
     by_source: dict[str, list[asking.PageText]] = {path: [] for path in paths}
     for record in read.records:
-        by_source[record["source"]].append(_page(record))
+        by_source[record["source"]].append(page_text(record))
     return [by_source[path] for path in paths]
 
 
-def _page(record: Record) -> asking.PageText:
+def page_text(record: Record) -> asking.PageText:
+    """A record of `ocr` as the readers see a page."""
     lines = tuple(
         Line(
             line["text"],

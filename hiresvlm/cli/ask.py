@@ -53,6 +53,9 @@ def ask(
     min_age: options.MinAge = None,
     pages: options.Pages = None,
     engine: options.EngineName = "auto",
+    model: options.Model = None,
+    quant: options.Quant = "int4",
+    device: options.Device = "auto",
     strategy: options.Strategy = "auto",
     max_tokens_per_page: options.MaxTokens = None,
     slots: Annotated[str, typer.Option(help="Requests in work at a time, or auto.")] = "auto",
@@ -90,8 +93,6 @@ def ask(
     options.choice(strategy, options.STRATEGIES, "--strategy")
     options.choice(text_layer, ("ignore", "auto"), "--text-layer")
     options.choice(engine, ("auto", *engines.ENGINES), "--engine")
-    if engine == "vlm":
-        raise UsageError("ask cannot use engine vlm yet", "leave --engine away: light reads on the CPU")
     if question_file == "-" and files_from == "-":
         raise UsageError("--question-file and --files-from cannot both read stdin")
     paths, questions = _questions(arguments or [], question, question_file, schema)
@@ -103,7 +104,7 @@ def ask(
         s.Settings(
             page=s.PageSettings(text_layer=text_layer, password=options.password(password_file)),
             chunk=s.ChunkSettings(strategy=strategy, max_tokens_per_page=max_tokens_per_page),
-            engine=options.engine("light" if engine == "auto" else engine, None, "int4", "auto", slots),
+            engine=options.engine(engine, model, quant, device, slots),
             task=s.TaskSettings(
                 name="ask",
                 questions=questions,

@@ -8,7 +8,7 @@ import typer
 
 from hiresvlm.cli import options
 
-KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "ask")
+KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "ask", "ask-vlm")
 SWEEPS = ("height",)
 
 
@@ -19,10 +19,13 @@ def bench(
     ] = None,
     engine: Annotated[str, typer.Option(help="Engine of `memory`.")] = "echo",
     pages: Annotated[
-        int | None, typer.Option(min=1, help="Pages of `memory`; of each kind of `chunking` and `ask`.")
+        int | None,
+        typer.Option(min=1, help="Pages of `memory`, `ask-vlm`; of a kind of `chunking`, `ask`."),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="`receipts`: only the first N documents.")] = None,
-    seed: Annotated[int, typer.Option(help="`chunking`, `merge`, `ask`: another seed, other pages.")] = 1,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="`receipts`: files; `ask-vlm`: questions a page.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="`chunking`, `merge`, `ask`, `ask-vlm`: other pages.")] = 1,
     kind: Annotated[
         list[str] | None, typer.Option(metavar="KIND", help="`chunking`, `ask`: only these kinds of pages.")
     ] = None,
@@ -41,9 +44,13 @@ def bench(
     save: Annotated[
         str | None, typer.Option(metavar="DIR", help="`chunking`: keep the generated pages.")
     ] = None,
+    stage: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="`ask-vlm`: only these rows.")
+    ] = None,
     height: Annotated[float, typer.Option(min=50, help="`cuts`: distance of cuts in pixels.")] = 400.0,
     model: Annotated[
-        str, typer.Option("--model", "-m", metavar="NAME_OR_DIR", help="`engine`: the model.")
+        str,
+        typer.Option("--model", "-m", metavar="NAME_OR_DIR", help="`engine`, `nano`, `ask-vlm`: which."),
     ] = "nano",
     quant: options.Quant = "int4",
     chunks: Annotated[int, typer.Option(min=1, help="`engine`: chunks of the throughput table.")] = 96,
@@ -91,6 +98,12 @@ def bench(
                 seed=seed,
             )
         )
+        return
+    if what == "ask-vlm":
+        options.choice(quant, ("int4", "none"), "--quant")
+        for name in stage or []:
+            options.choice(name, tuple(benches.STAGES), "--stage")
+        benches.ask_visual(model, quant, seed, pages or 4, limit, stage or ())
         return
     if what == "ask" and fit:
         benches.ask_fit(folder, pages or 3)

@@ -164,11 +164,11 @@ def read(
     resumable: bool,
 ) -> ExitCode:
     """Run, and say how it went: for `ocr` and `ask`."""
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
     from hiresvlm import engines
     from hiresvlm.datatypes import naive_tokens
-    from hiresvlm.run import run
+    from hiresvlm.run import Answering, run
     from hiresvlm.writers.record import Context
     from hiresvlm.writers.stream import ReaderGone
 
@@ -185,11 +185,25 @@ def read(
         naive_tokens=naive_tokens(profile.factor),
         keep_chunks=settings.task.keep_chunks,
     )
+    answering = None
+    reads, pages_by = engine, engines.page_reader(settings)
+    if pages_by != settings.engine:  # one engine reads the lines, another answers
+        reads = engines.find(pages_by.name)
+        answering = Answering(context, lambda: engine(settings.engine))
+        line_info, line_profile = reads.describe(pages_by)
+        context = replace(context, engine=line_info, profile=line_profile)
     stop = _Stop(settings.run.max_runtime_s, reporter)
     try:
         with stop:
             report = run(
-                documents, settings, context, sink, reporter, lambda: engine(settings.engine), stop.asked
+                documents,
+                settings,
+                context,
+                sink,
+                reporter,
+                lambda: reads(pages_by),
+                stop.asked,
+                answering,
             )
             report.engine = asdict(info)
             sink.finish(clean=not report.interrupted)

@@ -14,13 +14,16 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from hiresvlm.errors import UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from hiresvlm.datatypes import Reply, Request
     from hiresvlm.settings import EngineSettings, Settings
 
@@ -90,6 +93,28 @@ class Measured(Protocol):
         ...
 
 
+@runtime_checkable
+class Asked(Protocol):
+    """An engine that follows instructions and has wishes how a question is put to it."""
+
+    @property
+    def card(self) -> Mapping[str, Any]:
+        """What the model folder says about itself; of its key `ask` see `ask.visual.QuestionForm`."""
+        ...
+
+
+@runtime_checkable
+class Focusing(Protocol):
+    """An engine that can say where in an image the words of a question are."""
+
+    def value_map(self, request: Request, phrase: str) -> NDArray[np.float32] | None:
+        """Likeness of each visual token of the first image of a request to a phrase of its prompt.
+
+        (rows, columns), 0 to 1; None where it cannot be made.
+        """
+        ...
+
+
 class Loadable(Engine, Protocol):
     """An engine class: what a row of `ENGINES` names."""
 
@@ -132,7 +157,9 @@ def resolve(settings: Settings) -> tuple[Settings, str | None]:
     engine, reason = settings.engine, None
     if engine.name == "auto":
         engine, reason = _automatic(engine)
-    _, profile = find(engine.name).describe(engine)
+    settings = replace(settings, engine=engine)
+    reader = page_reader(settings)
+    _, profile = find(reader.name).describe(reader)
     chunk = replace(
         settings.chunk,
         legible=profile.legible,
@@ -141,7 +168,18 @@ def resolve(settings: Settings) -> tuple[Settings, str | None]:
         max_tokens=profile.max_tokens,
         tile=profile.tile,
     )
-    return replace(settings, engine=engine, chunk=chunk), reason
+    return replace(settings, chunk=chunk), reason
+
+
+def page_reader(settings: Settings) -> EngineSettings:
+    """The engine that reads the pages of a run.
+
+    A model that answers questions is led by lines with boxes, and has its answers checked by them: so for
+    `ask` these come from an engine of another kind (where the text layer does not have them).
+    """
+    if settings.task.name == "ask" and settings.engine.name == "vlm":
+        return replace(settings.engine, name="light", model=None, device="auto", slots=None)
+    return settings.engine
 
 
 def _automatic(engine: EngineSettings) -> tuple[EngineSettings, str | None]:

@@ -20,8 +20,17 @@ CARD = {
     "legible": 13,
     "legible_clean": 12,
     "max_tokens": 256,
+    "ask": {
+        "prompt": "{question}",
+        "free": "{question}",
+        "absent": "none",
+        "images": 1,
+        "mid": 0,
+        "overview": False,
+    },
 }
-"""What the engine and the chunker must know: nano saw capitals of 10 to 18 px, in tiles up to 448 x 448."""
+"""What the engine, the chunker and `ask` must know: nano saw capitals of 10 to 18 px, in tiles up to
+448 x 448. It was asked mostly about one tile, so it gets one at a time."""
 
 
 def tokenizer(vocabulary: Vocabulary) -> PreTrainedTokenizerFast:

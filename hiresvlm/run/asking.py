@@ -1,16 +1,19 @@
 """`ask`: the pages of a document are kept until all are read; then each query becomes one record.
 
-Between pages and records the order is: lines -> lexical stage -> reader -> record.
+Between pages and records the order is: lines -> lexical stage -> reader -> record. A reader that needs pixels
+(`ask.visual`) makes its second trip to an engine through `run.looking`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hiresvlm import ask
+from hiresvlm.ask import lexical
 from hiresvlm.datatypes import Answer, Caution, CautionKind, Document, Failure, Probe, Record, Status
+from hiresvlm.run.looking import Driven, Looking, Work, total
 from hiresvlm.run.sink import Sink
 from hiresvlm.settings import TaskSettings
 from hiresvlm.writers.asked import Found, Pages, answer_record
@@ -32,8 +35,15 @@ class _Dossier:
 class Asking:
     """Collects pages and answers the queries of a run."""
 
-    def __init__(self, settings: TaskSettings, contexts: Sequence[Context], sink: Sink) -> None:
-        """`contexts`: one for each query, in order."""
+    def __init__(
+        self,
+        settings: TaskSettings,
+        contexts: Sequence[Context],
+        sink: Sink,
+        looking: Looking | None = None,
+    ) -> None:
+        """`contexts`: one for each query, in order. `looking`: asks a model; without it lines must do."""
+        self._looking = looking
         self._settings = settings
         self._contexts = contexts
         self._sink = sink
@@ -58,19 +68,20 @@ class Asking:
         dossier.pages.sort(key=lambda page: page.page)
         dossier.records.sort(key=lambda record: record["page"])
         cautions = [*probe.cautions, *dossier.cautions, *_talking(dossier.pages)]
-        reader = ask.LightReader(self._table)
-        for number in self._sink.pending(document, probe.sha256):
-            began = time.perf_counter()
-            found = self._found(number, dossier.pages, reader)
+        pending = self._sink.pending(document, probe.sha256)
+        for number, (found, failures, work, ms) in self._found(document, pending, dossier.pages):
             pages = Pages(
                 dossier.records,
-                dossier.failures,
+                [*dossier.failures, *(f for f in failures if f not in dossier.failures)],
                 [*cautions, *found.cautions],
                 readable=dossier.readable,
                 total=probe.pages,
-                reading_ms=(time.perf_counter() - began) * 1e3,
+                reading_ms=ms,
+                work=work,
             )
             yield number + 1, answer_record(document, probe.sha256, pages, found, self._contexts[number])
+        if self._looking is not None:
+            self._looking.forget()
 
     def unreadable(
         self, document: Document, sha256: str | None, failure: Failure
@@ -82,14 +93,47 @@ class Asking:
             found = Found(question, fields=None if self._schema is None else {})
             yield number + 1, answer_record(document, sha256, pages, found, self._contexts[number])
 
-    def _found(self, number: int, pages: Sequence[ask.PageText], reader: ask.Reader) -> Found:
+    def _found(
+        self, document: Document, pending: Sequence[int], pages: Sequence[ask.PageText]
+    ) -> Iterator[tuple[int, _Result]]:
+        """What is found for each query. A model is asked all questions together."""
+        light = ask.LightReader(self._table)
         top = self._settings.top_pages
         if self._schema is not None:
-            return _object(self._schema, pages, reader, top)
+            for number in pending:
+                began = time.perf_counter()
+                driven = None if self._looking is None else Driven(self._looking, document, light)
+                found = _object(self._schema, pages, driven or light, top)
+                read = [] if driven is None else driven.readings
+                work = None if driven is None else total(driven.work)
+                cautions = [c for reading in read for c in reading.cautions]
+                found = replace(found, cautions=(*found.cautions, *dict.fromkeys(cautions)))
+                failures = tuple(dict.fromkeys(f for reading in read for f in reading.failures))
+                yield number, (found, failures, work, _ms(began))
+            return
+        if self._looking is None or not pages:
+            for number in pending:
+                began = time.perf_counter()
+                reading, chosen = ask.answer(self._asked[number], pages, light, top)
+                yield number, (self._as_found(number, reading, chosen), (), None, _ms(began))
+            return
+        began = time.perf_counter()
+        chosen_pages: dict[int, list[int]] = {}
+        questions = {}
+        for number in pending:
+            asked = self._asked[number]
+            ranked = lexical.rank(asked, pages)
+            chosen_pages[number] = lexical.best_pages(asked, pages, ranked, top)
+            questions[number] = asked, [p for p in pages if p.page in chosen_pages[number]], ranked
+        ranking_ms = _ms(began) / max(1, len(pending))
+        for number, (reading, work) in self._looking.read(document, questions, light).items():
+            found = self._as_found(number, reading, chosen_pages[number])
+            yield number, (found, reading.failures, work, ranking_ms + work.ms)
+
+    def _as_found(self, number: int, reading: ask.Reading, read: Sequence[int]) -> Found:
         asked = self._asked[number]
-        reading, read = ask.answer(asked, pages, reader, top)
-        cautions = []
-        if asked.everything and reading.answer is None:
+        cautions = list(reading.cautions)
+        if asked.everything and reading.answer is None and self._looking is None:
             message = "asks for a summary, a count or a comparison; this reader only finds what is printed"
             cautions.append(Caution(CautionKind.QUESTION, message))
         if len(asked.text) > ask.MAX_LENGTH:
@@ -106,6 +150,14 @@ class Asking:
             None,
             tuple(cautions),
         )
+
+
+_Result = tuple[Found, Sequence[Failure], Work | None, float]
+"""What was found, why a model could not be asked, what asking it took, milliseconds in all."""
+
+
+def _ms(began: float) -> float:
+    return (time.perf_counter() - began) * 1e3
 
 
 def _object(schema: ask.Schema, pages: Sequence[ask.PageText], reader: ask.Reader, top: int) -> Found:

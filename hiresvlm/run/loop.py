@@ -21,6 +21,7 @@ from hiresvlm.writers.record import Context, PageParts, Timing, document_record,
 
 if TYPE_CHECKING:
     from hiresvlm.run.asking import Asking
+    from hiresvlm.run.looking import Looking
 
 
 @dataclass(slots=True)
@@ -36,6 +37,15 @@ class _Active:
     replies: list[Reply] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Answering:
+    """A model that answers questions."""
+
+    context: Context
+    """What the records of answers say of it."""
+    load: Callable[[], Engine]
+
+
 def run(
     documents: Sequence[Document],
     settings: Settings,
@@ -44,14 +54,17 @@ def run(
     reporter: Reporter,
     load: Callable[[], Engine],
     stopped: Callable[[], bool] = lambda: False,
+    answering: Answering | None = None,
 ) -> Report:
     """Read all documents that the sink does not hold already.
 
     The engine is loaded when the first request is ready, so never for a run with nothing to ask.
     `stopped` is looked at often; once true, nothing new is started, what an engine has in hand is
-    finished and written. Raises `OutputError`, `EngineLoadError` and `writers.stream.ReaderGone`.
+    finished and written. `answering`: the model that is asked about the pages that the engine of `load`
+    has read; without it `ask` finds its answers in the lines alone. Raises `OutputError`,
+    `EngineLoadError` and `writers.stream.ReaderGone`.
     """
-    return _Run(documents, settings, context, sink, reporter, load, stopped).go()
+    return _Run(documents, settings, context, sink, reporter, load, stopped, answering).go()
 
 
 class _Run:
@@ -64,7 +77,10 @@ class _Run:
         reporter: Reporter,
         load: Callable[[], Engine],
         stopped: Callable[[], bool],
+        answering: Answering | None,
     ) -> None:
+        self._answering = answering
+        self._looking: Looking | None = None
         self._settings = settings
         self._context = context
         self._sink = sink
@@ -95,7 +111,7 @@ class _Run:
         feed = _Feed(self._more_requests, self._stopped)
         try:
             if feed.any() and not self._stopped():
-                engine = self._loaded()
+                engine = self._loaded(self._load, self._context)
                 try:
                     self._ask(engine, feed)
                     if isinstance(engine, Measured):
@@ -105,8 +121,15 @@ class _Run:
         finally:
             left = self._source.left or bool(self._source.unfinished)
             self._source.close()
+            self._close_looking()
         self._report.interrupted = left
         return self._report
+
+    def _close_looking(self) -> None:
+        looking = self._looking
+        if looking is not None:
+            self._report.engine_stats = looking.stats() or self._report.engine_stats
+            looking.close()
 
     def _ask(self, engine: Engine, feed: RequestFeed) -> None:
         """Have everything answered, also by an engine that ends before its feed does."""
@@ -168,17 +191,17 @@ class _Run:
 
     # ----------------------------------------------------------------------- replies -> records
 
-    def _loaded(self) -> Engine:
+    def _loaded(self, load: Callable[[], Engine], context: Context) -> Engine:
         began = time.perf_counter()
         try:
-            engine = self._load()
+            engine = load()
         except HiresvlmError:
             raise
         except Exception as error:  # any library, any reason; -v prints it
-            name = self._context.engine.name
+            name = context.engine.name
             message = f"engine {name} cannot be loaded ({type(error).__name__})"
             raise EngineLoadError(message, "run it again with -v, or look at: hiresvlm doctor") from error
-        self._report.load_s = time.perf_counter() - began
+        self._report.load_s = (self._report.load_s or 0.0) + time.perf_counter() - began
         return engine
 
     def _reply(self, reply: Reply) -> None:
@@ -227,9 +250,16 @@ class _Run:
         if self._asking_or_none is None:
             from hiresvlm.run.asking import Asking
 
-            queries, engine = self._settings.task.queries, self._context.engine
-            contexts = [replace(self._context, settings=self._settings.digest(engine, q)) for q in queries]
-            self._asking_or_none = Asking(self._settings.task, contexts, self._sink)
+            context = self._context if self._answering is None else self._answering.context
+            queries = self._settings.task.queries
+            contexts = [replace(context, settings=self._settings.digest(context.engine, q)) for q in queries]
+            if self._answering is not None:
+                from hiresvlm.run.looking import Looking
+
+                load = self._answering.load
+                page, verbose = self._settings.page, self._reporter.verbose
+                self._looking = Looking(lambda: self._loaded(load, context), page, verbose=verbose)
+            self._asking_or_none = Asking(self._settings.task, contexts, self._sink, self._looking)
         return self._asking_or_none
 
     def _count(self, record: Record, requests: int) -> None:

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hiresvlm import chunking
 from hiresvlm.datatypes import (
@@ -30,6 +31,9 @@ from hiresvlm.datatypes import (
 from hiresvlm.pages import OpenPage, PageError, Reader, open_document, unreadable
 from hiresvlm.pages.overlay import draw_overlay
 from hiresvlm.settings import ChunkSettings, PageSettings
+
+if TYPE_CHECKING:
+    from hiresvlm.datatypes import Chunk, Pixels
 
 OPEN_DOCUMENTS = 2
 """Documents that a worker keeps open, so that a document is not opened again for each page."""
@@ -78,6 +82,19 @@ def prepare(document: Document, place: Place, pages: PageSettings, chunks: Chunk
         return PreparedPage(place, failure=error.failure, render_ms=_ms(began))
     except MemoryError:
         return PreparedPage(place, failure=_too_large(), render_ms=_ms(began))
+
+
+def crop(
+    document: Document, number: int, chunks: Sequence[Chunk], settings: PageSettings
+) -> tuple[Pixels, ...] | Failure:
+    """Parts of a page that was prepared before, for a question about it."""
+    try:
+        page = _reader(document, settings).page(number)
+        return tuple(page.render(chunk) for chunk in chunks)
+    except PageError as error:
+        return error.failure
+    except MemoryError:
+        return _too_large()
 
 
 def survey(

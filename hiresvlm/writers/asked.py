@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from hiresvlm.datatypes import Caution, Document, Evidence, Failure, Record, Status
+from hiresvlm.datatypes import Caution, Document, Evidence, Failure, Record, Status, Tokens
 from hiresvlm.writers.record import Context, Timing, box_list, cautions_list, failures_list, head, rounded
 
 _SUMMED = ("visual", "visual_full", "prompt", "output", "naive")
@@ -43,16 +43,33 @@ class Pages:
     """Pages of the document; None when it cannot be opened."""
     reading_ms: float
     """Time to find the answer in the text."""
+    work: Work | None = None
+    """What a model was asked for it; None where none was."""
+
+
+class Work(Protocol):
+    """Tokens and times of the requests behind an answer."""
+
+    tokens: Tokens
+    encode_ms: float
+    prefill_ms: float
+    decode_ms: float
+    ttft_ms: float | None
 
 
 def answer_record(
     document: Document, sha256: str | None, pages: Pages, found: Found, context: Context
 ) -> Record:
-    """One record, in the order of the contract. Tokens and times are sums over the pages read."""
+    """One record, in the order of the contract. Tokens and times are sums over the pages read.
+
+    Where a model was asked, tokens are those it was sent, and its engine is the record's.
+    """
     failed = bool(pages.failures) and not pages.readable
     status = Status.FAILED if failed else Status.PARTIAL if pages.failures else Status.OK
     first = pages.records[0] if pages.records else None
     engines = [record["engine"] for record in pages.records if record["failures"] == []]
+    if pages.work is not None:
+        engines = [asdict(context.engine)]
     return head(document, sha256, context, "document") | {
         "page": None,
         "pages": pages.total,
@@ -74,7 +91,8 @@ def answer_record(
         "lines": [],
         "chunks": [],
         "tokens": {name: sum(record["tokens"][name] for record in pages.records) for name in _SUMMED}
-        | {"planned": not context.profile.counts_tokens if first is None else first["tokens"]["planned"]},
+        | {"planned": not context.profile.counts_tokens if first is None else first["tokens"]["planned"]}
+        | ({} if pages.work is None else asdict(pages.work.tokens) | {"planned": False}),
         "latency_ms": _latency(pages),
         "engine": engines[0] if engines and all(e == engines[0] for e in engines) else asdict(context.engine),
         "settings": context.settings,
@@ -89,9 +107,15 @@ def _latency(pages: Pages) -> Record:
     for name in total:
         known = [v for record in pages.records if (v := record["latency_ms"][name]) is not None]
         total[name] = sum(known) if known else None
+    reading_ms, work = pages.reading_ms, pages.work
+    if work is not None:
+        asked = {"encode": work.encode_ms, "prefill": work.prefill_ms, "decode": work.decode_ms}
+        total |= {name: (total[name] or 0.0) + ms for name, ms in asked.items()}
+        total["ttft"] = work.ttft_ms
     if pages.records:
-        for name in ("merge", "total"):
-            total[name] = (total[name] or 0.0) + pages.reading_ms
+        total["total"] = (total["total"] or 0.0) + reading_ms
+        searching = reading_ms if work is None else max(0.0, reading_ms - work.decode_ms)
+        total["merge"] = (total["merge"] or 0.0) + searching
     return {name: rounded(value, 1) for name, value in total.items()}
 
 

@@ -8,6 +8,7 @@ inputs, tiles, attention, vision, cache  pixels -> features
 slots, positions, sampling          features -> tokens, rows joining and leaving a running batch
 admission, loop                     what is in work when; memory that runs out
 stopping, ink, ladder, splitting, confidence    whether an answer is to be believed
+values                              where in an image the words of a question are
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from hiresvlm.engines.vlm.families import FAMILIES
 from hiresvlm.errors import EngineLoadError, UsageError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from hiresvlm.datatypes import Reply, Request
     from hiresvlm.engines.vlm.folder import Source
     from hiresvlm.engines.vlm.inputs import Prompt
@@ -113,6 +117,24 @@ class VlmEngine:
 
         images = [image_input(view.pixels, self.parts.image) for view in request.views]
         return self.parts.prompts.prompt(request.prompt, images)
+
+    @property
+    def card(self) -> Mapping[str, Any]:
+        """What the model folder says about itself."""
+        return self.loaded.facts.card
+
+    def value_map(self, request: Request, phrase: str) -> NDArray[np.float32] | None:
+        """Where in the first image of a request a phrase of its prompt is; see `values.value_map`."""
+        import torch
+
+        from hiresvlm.engines.vlm import values
+
+        try:
+            return values.value_map(self.loaded, self._encoder, self.prompt(request), phrase)
+        except torch.OutOfMemoryError:
+            self._encoder.shrink()
+        memory.release(self.loaded.device)  # not inside `except`: the traceback keeps the tensors alive
+        return None
 
     def generate(self, feed: Feed) -> Iterator[Reply]:
         """Keeps as many requests in work as slots and memory allow and yields replies as they are ready."""

@@ -1,0 +1,53 @@
+"""Where the lexical stage leads a reader: pages by relevance, and places that name what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hiresvlm.ask.grid import PageText
+from hiresvlm.ask.lexical import Scored
+from hiresvlm.ask.question import Asked
+from hiresvlm.ask.wording import similarity
+from hiresvlm.datatypes import Box
+
+HIT = 0.8
+"""Likeness from which a line names what is asked for."""
+HITS = 3
+"""Places with the same name that are looked at."""
+
+
+def by_relevance(pages: Sequence[PageText], ranked: Sequence[Scored]) -> list[PageText]:
+    """Pages with the best line first."""
+    best: Mapping[int, float] = {s.page: s.score for s in reversed(ranked)}
+    return sorted(pages, key=lambda page: (-best.get(page.page, 0.0), page.page))
+
+
+def spots(asked: Asked, page: PageText, ranked: Sequence[Scored]) -> list[Box]:
+    """Boxes of the lines that name what is asked for, with what stands beside them, best first."""
+    found: list[Box] = []
+    for scored in ranked:
+        if scored.page != page.page or len(found) == HITS:
+            continue
+        line = page.lines[scored.line]
+        if line.box is None or max((similarity(t, line.text) for t in asked.targets), default=0.0) < HIT:
+            continue
+        box = _beside(line.box, page)
+        if not any(covers(other, box) for other in found):
+            found.append(box)
+    return found
+
+
+def _beside(label: Box, page: PageText) -> Box:
+    """A label with the next line in its row, where its value may stand."""
+    middle = (label.y0 + label.y1) / 2
+    right = [
+        line.box
+        for line in page.lines
+        if line.box is not None and line.box.y0 < middle < line.box.y1 and line.box.x0 >= label.x1 - 2
+    ]
+    return label if not right else label.union(min(right, key=lambda box: box.x0))
+
+
+def covers(outer: Box, inner: Box) -> bool:
+    common = outer.intersection(inner)
+    return common.width > 0 and common.height > 0 and common.area >= 0.8 * inner.area
