@@ -12,12 +12,15 @@ from hiresvlm.bench.heights import heights
 from hiresvlm.bench.memory import memory
 from hiresvlm.bench.nano import nano
 from hiresvlm.bench.overlaps import merging
+from hiresvlm.bench.pruning import Choice as PruningChoice
+from hiresvlm.bench.pruning import pruning
 from hiresvlm.bench.receipts import receipts
 from hiresvlm.bench.samples import samples
 
 __all__ = [
     "Choice",
     "EngineChoice",
+    "PruningChoice",
     "ask",
     "ask_fit",
     "chunking",
@@ -27,6 +30,7 @@ __all__ = [
     "memory",
     "merging",
     "nano",
+    "pruning",
     "receipts",
     "samples",
 ]

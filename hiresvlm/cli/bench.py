@@ -8,7 +8,7 @@ import typer
 
 from hiresvlm.cli import options
 
-KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "ask")
+KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "prune", "ask")
 SWEEPS = ("height",)
 
 
@@ -21,13 +21,17 @@ def bench(
     pages: Annotated[
         int | None, typer.Option(min=1, help="Pages of `memory`; of each kind of `chunking` and `ask`.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="`receipts`: only the first N documents.")] = None,
-    seed: Annotated[int, typer.Option(help="`chunking`, `merge`, `ask`: another seed, other pages.")] = 1,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="`receipts`, `prune`: only the first N documents of FOLDER.")
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="`chunking`, `merge`, `prune`, `ask`: another seed, other pages.")
+    ] = 1,
     kind: Annotated[
         list[str] | None, typer.Option(metavar="KIND", help="`chunking`, `ask`: only these kinds of pages.")
     ] = None,
     strategy: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="`chunking`: only these strategies.")
+        list[str] | None, typer.Option(metavar="NAME", help="`chunking`, `prune`: only these strategies.")
     ] = None,
     sweep: Annotated[
         str | None, typer.Option(help="`chunking`: `height`, accuracy against height of capitals.")
@@ -43,7 +47,7 @@ def bench(
     ] = None,
     height: Annotated[float, typer.Option(min=50, help="`cuts`: distance of cuts in pixels.")] = 400.0,
     model: Annotated[
-        str, typer.Option("--model", "-m", metavar="NAME_OR_DIR", help="`engine`: the model.")
+        str, typer.Option("--model", "-m", metavar="NAME_OR_DIR", help="`engine`, `prune`: the model.")
     ] = "nano",
     quant: options.Quant = "int4",
     chunks: Annotated[int, typer.Option(min=1, help="`engine`: chunks of the throughput table.")] = 96,
@@ -71,6 +75,17 @@ def bench(
         return
     if what == "nano":
         benches.nano(model, limit)
+        return
+    if what == "prune":
+        options.choice(quant, ("int4", "none"), "--quant")
+        for name in strategy or []:
+            options.choice(name, options.STRATEGIES, "--strategy")
+        benches.pruning(
+            folder,
+            benches.PruningChoice(
+                model, quant, pages or 12, seed, tuple(strategy or ("auto",)), limit, max_new_tokens
+            ),
+        )
         return
     if what == "engine":
         options.choice(quant, ("int4", "none"), "--quant")

@@ -123,14 +123,9 @@ class Slots:
         for number, row in enumerate(rows):
             ids[number, width - len(row.prompt) :] = torch.tensor(row.prompt.ids)
             mask[number, width - len(row.prompt) :] = 1
-        images = [image for row in rows for image in row.prompt.images]
         flat = [one for row in features for one in row]
         types = token_types(ids, self._image_token)
-        # On the CPU: it walks through the rows in Python.
-        position, delta = self._model.model.get_rope_index(
-            ids, types, image_grid_thw=grid_thw(images, ids.device) if images else None, attention_mask=mask
-        )
-        lengths = mask.sum(1) + delta[:, 0]
+        position, following = self._positions(rows, width)
         mask = mask.to(self._device)
         cache = roomy_cache(self._model.config)
         output = self._model(
@@ -144,7 +139,37 @@ class Slots:
             logits_to_keep=1,
         )
         last = self._choose(output.logits[:, -1], rows)
-        return _State(cache, mask, lengths.to(self._device), last)
+        return _State(cache, mask, following.to(self._device), last)
+
+    def _positions(self, rows: Sequence[Row], width: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """Rotary positions of prompts padded to a width, (3, rows, width), and of the token after, (rows,).
+
+        They are those of the prompts with whole images, of which pruned ones have no column here.
+        """
+        whole = max(len(row.prompt) + row.prompt.pruned for row in rows)
+        ids = torch.full((len(rows), whole), self._pad, dtype=torch.long)
+        mask = torch.zeros((len(rows), whole), dtype=torch.long)
+        columns = []
+        for number, row in enumerate(rows):
+            prompt = row.prompt
+            first = whole - len(prompt) - prompt.pruned
+            places = range(len(prompt)) if prompt.places is None else prompt.places
+            columns.append(torch.tensor(places) + first)
+            ids[number, first:] = self._image_token
+            ids[number, columns[-1]] = torch.tensor(prompt.ids)
+            mask[number, first:] = 1
+        images = [image for row in rows for image in row.prompt.images]
+        # On the CPU: it walks through the rows in Python.
+        position, delta = self._model.model.get_rope_index(
+            ids,
+            token_types(ids, self._image_token),
+            image_grid_thw=grid_thw(images, ids.device) if images else None,
+            attention_mask=mask,
+        )
+        kept = torch.zeros((3, len(rows), width), dtype=position.dtype)
+        for number, own in enumerate(columns):
+            kept[:, number, width - len(own) :] = position[:, number, own]
+        return kept, mask.sum(1) + delta[:, 0]
 
     def _choose(self, logits: torch.Tensor, rows: Sequence[Row]) -> torch.Tensor:
         tokens, logprobs = pick(logits, [(row.decoding, row.ids) for row in rows])
