@@ -64,6 +64,8 @@ class EngineSettings:
     device: str = "auto"
     slots: int | None = None
     """Requests in work at a time; None: the engine decides."""
+    prune: bool = False
+    """Engine `vlm`: drop blank cells of documents before the vision tower."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ class Settings:
             "max_new_tokens": self.task.max_new_tokens,
             "text_layer": self.page.text_layer,
         }
+        if self.engine.prune:
+            decisive["prune"] = True
         if query is not None:
             decisive |= {
                 "readers": READERS,

@@ -14,6 +14,8 @@ from hiresvlm.bench.loading import loads
 from hiresvlm.bench.memory import memory
 from hiresvlm.bench.nano import nano
 from hiresvlm.bench.overlaps import merging
+from hiresvlm.bench.pruning import Choice as PruningChoice
+from hiresvlm.bench.pruning import pruning
 from hiresvlm.bench.receipts import receipts
 from hiresvlm.bench.samples import samples
 
@@ -21,6 +23,7 @@ __all__ = [
     "STAGES",
     "Choice",
     "EngineChoice",
+    "PruningChoice",
     "ask",
     "ask_fit",
     "ask_visual",
@@ -32,6 +35,7 @@ __all__ = [
     "memory",
     "merging",
     "nano",
+    "pruning",
     "receipts",
     "samples",
 ]

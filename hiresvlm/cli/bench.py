@@ -8,7 +8,9 @@ import typer
 
 from hiresvlm.cli import options
 
-KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "ask", "ask-vlm")
+KINDS = (
+    "receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "prune", "ask", "ask-vlm",
+)  # fmt: skip
 SWEEPS = ("height",)
 
 
@@ -23,14 +25,16 @@ def bench(
         typer.Option(min=1, help="Pages of `memory`, `ask-vlm`; of a kind of `chunking`, `ask`."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="`receipts`: files; `ask-vlm`: questions a page.")
+        int | None, typer.Option(min=1, help="`receipts`, `prune`: files; `ask-vlm`: questions a page.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="`chunking`, `merge`, `ask`, `ask-vlm`: other pages.")] = 1,
+    seed: Annotated[
+        int, typer.Option(help="`chunking`, `merge`, `prune`, `ask`, `ask-vlm`: other pages.")
+    ] = 1,
     kind: Annotated[
         list[str] | None, typer.Option(metavar="KIND", help="`chunking`, `ask`: only these kinds of pages.")
     ] = None,
     strategy: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="`chunking`: only these strategies.")
+        list[str] | None, typer.Option(metavar="NAME", help="`chunking`, `prune`: only these strategies.")
     ] = None,
     sweep: Annotated[
         str | None, typer.Option(help="`chunking`: `height`, accuracy against height of capitals.")
@@ -50,7 +54,9 @@ def bench(
     height: Annotated[float, typer.Option(min=50, help="`cuts`: distance of cuts in pixels.")] = 400.0,
     model: Annotated[
         str,
-        typer.Option("--model", "-m", metavar="NAME_OR_DIR", help="`engine`, `nano`, `ask-vlm`: which."),
+        typer.Option(
+            "--model", "-m", metavar="NAME_OR_DIR", help="`engine`, `nano`, `prune`, `ask-vlm`: which."
+        ),
     ] = "nano",
     quant: options.Quant = "int4",
     chunks: Annotated[int, typer.Option(min=1, help="`engine`: chunks of the throughput table.")] = 96,
@@ -81,6 +87,17 @@ def bench(
         return
     if what == "nano":
         benches.nano(model, limit)
+        return
+    if what == "prune":
+        options.choice(quant, ("int4", "none"), "--quant")
+        for name in strategy or []:
+            options.choice(name, options.STRATEGIES, "--strategy")
+        benches.pruning(
+            folder,
+            benches.PruningChoice(
+                model, quant, pages or 12, seed, tuple(strategy or ("auto",)), limit, max_new_tokens
+            ),
+        )
         return
     if what == "engine":
         options.choice(quant, ("int4", "none"), "--quant")

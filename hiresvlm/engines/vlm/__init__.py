@@ -5,6 +5,7 @@ folder, presets, shape, choice      which model, where, how large: no heavy libr
 device, memory, quantization        GPU or CPU; what fits; NF4
 loading                             a folder -> weights, tokenizer, image settings
 inputs, tiles, attention, vision, cache  pixels -> features
+pruning                             blank cells, dropped before the vision tower
 slots, positions, sampling          features -> tokens, rows joining and leaving a running batch
 admission, loop                     what is in work when; memory that runs out
 stopping, ink, ladder, splitting, confidence    whether an answer is to be believed
@@ -69,7 +70,7 @@ class VlmEngine:
             raise EngineLoadError(f"engine vlm cannot be loaded: {error}", hint) from error
         imported = time.perf_counter()
         self._loaded: Loaded | None = loading.load(model, settings.quant, self.info.device)
-        self._parts: Parts | None = self._build(settings.slots)
+        self._parts: Parts | None = self._build(settings)
         loaded = time.perf_counter()
         self._warm_up()
         self._times = {
@@ -115,7 +116,8 @@ class VlmEngine:
         """What the model is given for a request."""
         from hiresvlm.engines.vlm.inputs import image_input
 
-        images = [image_input(view.pixels, self.parts.image) for view in request.views]
+        parts = self.parts
+        images = [image_input(view.pixels, parts.image, prune=parts.prune) for view in request.views]
         return self.parts.prompts.prompt(request.prompt, images)
 
     @property
@@ -172,18 +174,19 @@ class VlmEngine:
         del self._encoder
         memory.release(device)
 
-    def _build(self, slots: int | None) -> Parts:
+    def _build(self, settings: EngineSettings) -> Parts:
         from hiresvlm.engines.vlm.admission import Budget
         from hiresvlm.engines.vlm.cache import FeatureCache
         from hiresvlm.engines.vlm.inputs import PromptMaker
         from hiresvlm.engines.vlm.loop import Parts, Stats
+        from hiresvlm.engines.vlm.pruning import FAMILIES as PRUNED_FAMILIES
         from hiresvlm.engines.vlm.slots import Slots
         from hiresvlm.engines.vlm.vision import VisionEncoder
 
         loaded = self._loaded
         assert loaded is not None
         on_gpu = loaded.device.type == "cuda"
-        self._rows = slots or _default_slots(loaded)
+        self._rows = settings.slots or _default_slots(loaded)
         self._encoder = VisionEncoder(loaded, FeatureCache(GPU_CACHE if on_gpu else CPU_CACHE))
         self._budget = Budget(*memory.budget_bytes(loaded, self._encoder.cache.limit, BUDGET_SHARE))
         self._stats: Stats = Stats()
@@ -200,6 +203,7 @@ class VlmEngine:
             budget=self._budget,
             rows=self._rows,
             instruction=loaded.facts.card.get("transcribe"),
+            prune=settings.prune and loaded.facts.shape.family in PRUNED_FAMILIES,
             release=lambda: memory.release(loaded.device),
         )
 

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from hiresvlm.engines.vlm import pruning
 from hiresvlm.engines.vlm.tiles import placed
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from hiresvlm.datatypes import Pixels
     from hiresvlm.engines.vlm.loading import ImageSettings, Loaded
 
@@ -31,26 +34,44 @@ class ImageInput:
     grid: tuple[int, int]
     """Patches down and across."""
     key: bytes
-    """Digest of pixels, size and processing settings: the same key means the same features."""
+    """Digest of pixels, size, processing settings and kept cells: the same key means the same features."""
+    cells: int
+    """Visual tokens of the whole image."""
+    kept: NDArray[np.bool_] | None = None
+    """(down, across): the cells that the model sees; None: all."""
+
+    @property
+    def tokens(self) -> int:
+        """Visual tokens that the model sees."""
+        return self.cells if self.kept is None else int(self.kept.sum())
 
     @property
     def patches(self) -> int:
-        return self.grid[0] * self.grid[1]
+        """Patches that the model sees."""
+        whole = self.grid[0] * self.grid[1]
+        return whole if self.kept is None else whole // self.cells * self.tokens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prompt:
-    """Token ids of one request, with a placeholder for every visual token."""
+    """Token ids of one request, with a placeholder for every visual token that the model sees."""
 
     ids: tuple[int, ...]
     images: tuple[ImageInput, ...]
+    places: tuple[int, ...] | None = None
+    """Column of each id in the prompt with whole images; None: no image is pruned, the columns are all."""
+    pruned: int = 0
+    """Columns that are missing."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
-def image_input(pixels: Pixels, settings: ImageSettings) -> ImageInput:
-    """An image as it is, its last row and column repeated up to a multiple of the factor; or in a square."""
+def image_input(pixels: Pixels, settings: ImageSettings, *, prune: bool = False) -> ImageInput:
+    """An image as it is, its last row and column repeated up to a multiple of the factor; or in a square.
+
+    `prune`: without its blank cells (`pruning`).
+    """
     if settings.canvas:
         pixels = placed(pixels, settings)
     height, width = pixels.shape[:2]
@@ -62,13 +83,17 @@ def image_input(pixels: Pixels, settings: ImageSettings) -> ImageInput:
     grid = (pixels.shape[0] // settings.patch, pixels.shape[1] // settings.patch)
     digest = hashlib.blake2b(pixels.data, digest_size=20)
     digest.update(repr((pixels.shape, settings)).encode())
-    return ImageInput(pixels, grid, digest.digest())
+    kept = pruning.kept_cells(pixels, factor) if prune else None
+    if kept is not None:
+        digest.update(kept.tobytes())
+    return ImageInput(pixels, grid, digest.digest(), settings.tokens(grid), kept)
 
 
 def patches(image: ImageInput, settings: ImageSettings, device: torch.device) -> torch.Tensor:
     """Normalised patches (patches, 3 * temporal * patch**2) in float32, in the order of the vision tower.
 
-    The order is that of `Qwen2VLImageProcessor.patchify`: the patches of one visual token follow each other.
+    Only those of the kept cells. The order is that of `Qwen2VLImageProcessor.patchify`: the patches of one
+    visual token follow each other.
     """
     raw = torch.from_numpy(image.pixels).to(device)  # (height, width, 3) uint8
     pixels = raw.permute(2, 0, 1).to(torch.float32) * (1 / 255)
@@ -79,7 +104,18 @@ def patches(image: ImageInput, settings: ImageSettings, device: torch.device) ->
     m, p = settings.merge, settings.patch
     split = pixels.reshape(3, down, m, p, across, m, p).permute(1, 4, 2, 5, 0, 3, 6)
     copies = split.unsqueeze(5).expand(-1, -1, -1, -1, -1, settings.temporal, -1, -1)
-    return copies.reshape(image.patches, 3 * settings.temporal * p * p)
+    cells = copies.reshape(image.cells, m * m, 3 * settings.temporal * p * p)
+    if image.kept is not None:
+        cells = cells[torch.from_numpy(image.kept.ravel()).to(device)]
+    return cells.flatten(0, 1)
+
+
+def kept_mask(images: Sequence[ImageInput], device: torch.device) -> torch.Tensor | None:
+    """The kept cells of all images in raster order, (cells,) bool; None where nothing is pruned."""
+    if all(image.kept is None for image in images):
+        return None
+    masks = [np.ones(image.cells, np.bool_) if image.kept is None else image.kept.ravel() for image in images]
+    return torch.from_numpy(np.concatenate(masks)).to(device)
 
 
 def grid_thw(images: Sequence[ImageInput], device: torch.device) -> torch.Tensor:
@@ -94,7 +130,6 @@ class PromptMaker:
         self._tokenizer = loaded.tokenizer
         self._template = loaded.template
         self._image_token = loaded.image_token
-        self._settings = loaded.image
         self._before, self._after = loaded.facts.family.around
         added: Any = loaded.tokenizer.get_added_vocab()
         self._special = tuple(sorted((token for token in added if len(token) > 1), key=len, reverse=True))
@@ -103,11 +138,21 @@ class PromptMaker:
     def prompt(self, instruction: str, images: Sequence[ImageInput]) -> Prompt:
         """The images in order, then the instruction, up to the start of the answer."""
         template = self._text(instruction, len(images))
-        counts = iter([self._settings.tokens(image.grid) for image in images])
+        coming = iter(images)
         ids: list[int] = []
+        places: list[int] = []
+        whole = 0
         for token in template:
-            ids.extend([token] * next(counts) if token == self._image_token else (token,))
-        return Prompt(tuple(ids), tuple(images))
+            count, kept = 1, [0]
+            if token == self._image_token:
+                image = next(coming)
+                count = image.cells
+                kept = [*range(count)] if image.kept is None else np.flatnonzero(image.kept).tolist()
+            ids.extend([token] * len(kept))
+            places.extend(whole + cell for cell in kept)
+            whole += count
+        pruned = whole - len(ids)
+        return Prompt(tuple(ids), tuple(images), tuple(places) if pruned else None, pruned)
 
     def _tokens(self, instruction: str, images: int) -> tuple[int, ...]:
         """Ids with one placeholder an image."""

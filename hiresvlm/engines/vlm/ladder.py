@@ -49,6 +49,8 @@ class Job:
     """Characters that the ink can hold; None where that says nothing about the answer."""
     prompt_tokens: int = 0
     visual_tokens: int = 0
+    visual_full: int = 0
+    """Visual tokens with the cells that were pruned."""
     alone: bool = False
     """It was in a batch that crashed, and is tried once more without company."""
 
@@ -155,10 +157,9 @@ class Task:
         return Reply(self.request.place, "", started=started, finished=finished, failure=failure)
 
     def _tokens(self) -> Tokens:
-        visual = sum(one.job.visual_tokens for one in self.best)
         return Tokens(
-            visual=visual,
-            visual_full=visual,
+            visual=sum(one.job.visual_tokens for one in self.best),
+            visual_full=sum(one.job.visual_full for one in self.best),
             prompt=sum(one.job.prompt_tokens for one in self.best),
             output=sum(len(one.written.ids) for one in self.best),
         )

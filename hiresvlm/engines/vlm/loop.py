@@ -81,6 +81,8 @@ class Parts:
     """Most rows in work at a time."""
     instruction: str | None
     """What the model was trained to transcribe with; None: the request's own words."""
+    prune: bool = False
+    """Whether blank cells of images are dropped."""
     release: Callable[[], None] = lambda: None
     """Gives back memory that nothing uses any more."""
     clock: Callable[[], float] = time.perf_counter
@@ -140,13 +142,15 @@ class Loop:
     def _queue(self, jobs: Sequence[Job], *, first: bool = False) -> None:
         for job in jobs:
             if job not in self._prompts:
-                images = [image_input(pixels, self._parts.image) for pixels in job.images]
+                prune = self._parts.prune
+                images = [image_input(pixels, self._parts.image, prune=prune) for pixels in job.images]
                 request = job.task.request
                 own = self._parts.instruction if request.transcribes else None
                 prompt = self._parts.prompts.prompt(own or request.prompt, images)
                 self._prompts[job] = prompt
                 job.prompt_tokens = len(prompt)
-                job.visual_tokens = sum(self._parts.image.tokens(image.grid) for image in images)
+                job.visual_tokens = sum(image.tokens for image in images)
+                job.visual_full = sum(image.cells for image in images)
                 name = LADDER[job.task.rung][0]
                 self._stats.attempts[name] = self._stats.attempts.get(name, 0) + 1
             self._waiting.add(job, first=first)

@@ -124,9 +124,8 @@ class Slots:
         for number, row in enumerate(rows):
             ids[number, width - len(row.prompt) :] = torch.tensor(row.prompt.ids)
             mask[number, width - len(row.prompt) :] = 1
-        images = [image for row in rows for image in row.prompt.images]
         flat = [one for row in features for one in row]
-        counted, lengths = self._positions.prompt(ids, mask, images)
+        counted, following = self._positions.prompt([row.prompt for row in rows], ids, mask)
         mask = mask.to(self._device)
         cache = roomy_cache(self._model.config)
         output = self._model(
@@ -139,7 +138,7 @@ class Slots:
             **{name: tensor.to(self._device) for name, tensor in counted.items()},
         )
         last = self._choose(output.logits[:, -1], rows)
-        return _State(cache, mask, lengths.to(self._device), last)
+        return _State(cache, mask, following.to(self._device), last)
 
     def _choose(self, logits: torch.Tensor, rows: Sequence[Row]) -> torch.Tensor:
         tokens, logprobs = pick(logits, [(row.decoding, row.ids) for row in rows])

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from hiresvlm.engines.vlm import attention, tiles
+from hiresvlm.engines.vlm import attention, pruning, tiles
 from hiresvlm.engines.vlm.cache import FeatureCache, Features
-from hiresvlm.engines.vlm.inputs import ImageInput, grid_thw, patches
+from hiresvlm.engines.vlm.inputs import ImageInput, grid_thw, kept_mask, patches
 
 if TYPE_CHECKING:
     from hiresvlm.engines.vlm.loading import Loaded
@@ -77,7 +77,11 @@ class VisionEncoder:
             return self._run_squares(images)
         pixels = torch.cat([patches(image, self._settings, self._device) for image in images])
         self.encoded_patches += len(pixels)
-        seen = self._model.get_image_features(pixels, grid_thw(images, self._device), return_dict=True)
+        grid, kept = grid_thw(images, self._device), kept_mask(images, self._device)
+        if kept is None:
+            seen = self._model.get_image_features(pixels, grid, return_dict=True)
+        else:
+            seen = pruning.encode(self._model.visual, pixels, grid, kept)
         self._output = type(seen)
         deepstack = getattr(seen, "deepstack_features", None) or []
         # Views of one large tensor would keep all of it alive for as long as one image is in the cache.
