@@ -86,6 +86,16 @@ def test_pickled_weights_are_never_loaded(copy: Path) -> None:
         looked(copy)
 
 
+def test_pickled_weights_beside_safe_ones_or_in_an_index_are_left_alone(copy: Path) -> None:
+    (copy / "pytorch_model.bin").write_bytes(b"not even a pickle")
+    load(looked(copy), "none", "cpu")
+    index = {"weight_map": {"a": "pytorch_model.bin"}}
+    (copy / "model.safetensors").rename(copy / "kept")
+    (copy / "model.safetensors.index.json").write_text(json.dumps(index))
+    with pytest.raises(EngineLoadError, match="pickled weights"):
+        looked(copy)
+
+
 def test_code_of_a_model_is_never_run(copy: Path, tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     (copy / "evil.py").write_text(f"open({str(ran)!r}, 'w')\nclass Model: pass\n")

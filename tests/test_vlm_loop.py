@@ -211,6 +211,46 @@ def test_out_of_memory_at_any_capacity_loses_and_doubles_nothing(
         assert machine.limit.limit < 10**9
 
 
+def faulty(prompt: Prompt, decoding: Decoding) -> Iterator[int] | Exception:
+    """The first letter of a request says what goes wrong with it."""
+    kind = chr(prompt.ids[0])
+    if kind == "C":  # on arrival
+        return RuntimeError("scripted")
+    if kind == "D":  # while it is written
+        return iter([97, 97, -1])
+    if kind == "N":
+        return iter([97, 1])
+    if kind == "L":
+        return (ord("ab"[n % 2]) for n in range(10**6))
+    return echo(prompt, decoding)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from("xxxxCDNL"), st.integers(0, 20)), min_size=1, max_size=16),
+    st.integers(1, 6),
+    st.integers(1, 10**4),
+    st.one_of(st.just(10**9), st.integers(60, 400)),
+    st.integers(1, 5),
+)
+def test_all_troubles_together_and_any_budget_answer_each_request_once(
+    wanted: list[tuple[str, int]], rows: int, budget: int, capacity: int, burst: int
+) -> None:
+    """What is well is answered right, whatever happens beside it; what is not says why."""
+    machine = Machine(faulty, capacity=capacity, rows=rows, budget=budget)
+    asked = [ask(n, kind + "y" * size, limit=200) for n, (kind, size) in enumerate(wanted)]
+    for reply, (kind, size) in zip(machine.answer(asked, burst=burst), wanted, strict=True):
+        if kind == "x":
+            assert (reply.text, reply.stop, reply.failure) == ("x" + "y" * size, Stop.EOS, None)
+        elif kind == "L":
+            short_of_memory = reply.failure is not None
+            assert short_of_memory or reply.stop is Stop.LOOP
+            assert not short_of_memory or capacity < 10**9
+        else:
+            assert reply.failure is not None
+            assert reply.failure.kind is FailureKind.ENGINE
+
+
 def test_a_request_that_does_not_fit_alone_is_cut_in_two_once() -> None:
     machine = Machine(echo, capacity=70)
     (reply,) = machine.answer([ask(0, "abc", tall=100)])
@@ -356,15 +396,30 @@ def test_an_answer_longer_than_the_ink_is_ended_and_tried_again() -> None:
     assert machine.stats.attempts["no_repeat"] == 1
 
 
-def test_a_refusal_is_tried_again_unless_the_page_prints_it() -> None:
-    sentence = "I'm sorry, but the image is too blurry to read."
+@pytest.mark.parametrize(
+    "sentence",
+    ["I'm sorry, but the image is too blurry to read.", "抱歉，图片太模糊，我无法识别文字。"],
+)
+def test_a_refusal_is_tried_again_unless_the_page_prints_it(sentence: str) -> None:
     machine = Machine(lambda prompt, decoding: ids_of(sentence))
     (full,) = machine.answer([request(0, paper(40), limit=1000, transcribes=True)])
     assert full.stop is Stop.REFUSAL
-    (printed,) = Machine(lambda prompt, decoding: ids_of(sentence)).answer(
-        [request(0, paper(1, 300), limit=1000, transcribes=True)]
-    )
+    assert list(machine.stats.attempts) == [name for name, _ in LADDER]
+    machine = Machine(lambda prompt, decoding: ids_of(sentence))
+    (printed,) = machine.answer([request(0, paper(1, 180), limit=1000, transcribes=True)])
     assert (printed.stop, printed.text) == (Stop.EOS, sentence)
+    assert machine.stats.attempts == {"greedy": 1}
+
+
+def test_the_ink_limits_a_transcription_and_no_other_answer() -> None:
+    """A question or an own prompt may ask for more than the page holds, and for a sentence of its own."""
+    generator = random.Random(1)
+    long = "".join(chr(generator.randint(97, 122)) for _ in range(3_000))
+    for text in (long, "I cannot read a date on this page."):
+        machine = Machine(lambda prompt, decoding: ids_of(text))  # noqa: B023  (called in this turn)
+        (reply,) = machine.answer([request(0, paper(4), limit=100_000)])
+        assert (reply.text, reply.stop) == (text, Stop.EOS)
+        assert machine.stats.attempts == {"greedy": 1}
 
 
 def test_a_model_is_asked_in_its_own_words_to_transcribe_and_in_the_users_otherwise() -> None:

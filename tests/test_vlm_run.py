@@ -68,7 +68,7 @@ def test_a_run_gives_records_with_tokens_times_and_confidence(engine: VlmEngine,
     assert 0 < stats["slot_use"] <= 1
     assert stats["peak_bytes"] >= stats["weights_bytes"]
     assert stats["load_s"] >= stats["weights_s"] > 0
-    assert stats["import_s"] > 0
+    assert stats["import_s"] >= 0  # none where another test imported the libraries
     assert stats["warm_up_s"] > 0
     assert stats["prequantized"] is False
 

@@ -129,7 +129,7 @@ def _throughput(loaded: VlmEngine, work: Work, choice: Choice) -> list[dict[str,
     tokens = sum(work.lengths)
     rows: list[dict[str, Any]] = []
 
-    def note(name: str, times: tuple[float, float], use: float | None) -> None:
+    def note(name: str, times: tuple[float, float], use: float | None, steps: int) -> None:
         seconds, cpu = times
         typer.echo(f"{name}: {seconds:.1f} s", err=True)
         rows.append(
@@ -140,26 +140,30 @@ def _throughput(loaded: VlmEngine, work: Work, choice: Choice) -> list[dict[str,
                 "chunks_per_s": round(len(work.requests) / seconds, 3),
                 "tokens_per_s": round(tokens / seconds, 1),
                 "slot_use": None if use is None else round(use, 3),
+                "steps": steps,
             }
         )
 
-    note("generate, one by one", _timed(lambda: _static(loaded, work, 1)), 1.0)
+    note("generate, one by one", _timed(lambda: _static(loaded, work, 1)), 1.0, tokens)
     for size in STATIC_ROWS:
         if size <= max(choice.slots):
-            use = tokens / sum(size * longest for longest in _longest(work, size))
-            note(f"generate, static batches of {size}", _timed(lambda: _static(loaded, work, size)), use)  # noqa: B023
+            steps = sum(_longest(work, size))
+            times = _timed(lambda: _static(loaded, work, size))  # noqa: B023
+            note(f"generate, static batches of {size}", times, tokens / (size * steps), steps)
     for slots in choice.slots:
         stats: list[Any] = []
-        note(f"slot refill, {slots} slots", _timed(lambda: stats.append(_refill(loaded, work, slots))), None)  # noqa: B023
-        rows[-1]["slot_use"] = round(stats[0].row_steps / (stats[0].steps * slots), 3)
+        times = _timed(lambda: stats.append(_refill(loaded, work, slots)))  # noqa: B023
+        done = stats[0]
+        note(f"slot refill, {slots} slots", times, done.row_steps / (done.steps * slots), done.steps)
     base = rows[0]["seconds"]
     table(
-        ("way", "chunks/s", "tokens/s", "slot use", "speed", "CPU s"),
+        ("way", "chunks/s", "tokens/s", "steps", "slot use", "speed", "CPU s"),
         [
             (
                 row["way"],
                 f"{row['chunks_per_s']:.2f}",
                 f"{row['tokens_per_s']:.0f}",
+                str(row["steps"]),
                 f"{row['slot_use']:.0%}",
                 f"{base / row['seconds']:.2f}x",
                 f"{row['cpu_s']:.1f}",

@@ -283,9 +283,15 @@ def _check_files(folder: Path) -> None:
 
 
 def _missing_shards(folder: Path) -> list[str]:
-    """Weight files that are not there or empty."""
+    """Weight files that are not there or empty, or that an index names and that are no safetensors."""
     index = folder / "model.safetensors.index.json"
     names = ["model.safetensors"]
     if index.is_file():
         names = sorted(set(map(str, read_json(index).get("weight_map", {}).values())))
-    return [name for name in names if not (folder / name).is_file() or not (folder / name).stat().st_size]
+    return [
+        name
+        for name in names
+        if not name.endswith(".safetensors")
+        or not (folder / name).is_file()
+        or not (folder / name).stat().st_size
+    ]
