@@ -184,7 +184,7 @@ class VisualReader:
         parts = [chunk.box for chunk in views.tiles(page, self._sight)]
         if focus.is_flat(focus.scores(values, page.size, parts)):
             return []
-        return focus.regions(values, page.size)
+        return focus.regions(values, page.size, self._sight.side / views.comfortable(page.lines, self._sight))
 
     def _everything(
         self, asked: Asked, page: PageText, ranked: Sequence[Scored], overview: Chunk
