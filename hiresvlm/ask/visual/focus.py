@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FLAT = 0.1
 """Standard deviation of the scores of the parts of a page, 0 to 1, below which the map tells nothing."""
 PEAKS = 6
+LOW = 0.5
+"""A peak below this share of the highest is none."""
 APART = 3
 """Cells between two peaks at least."""
 GROWN = 0.6
@@ -54,11 +56,12 @@ def regions(values: NDArray[np.float32], size: tuple[int, int], most: float) -> 
     rows, columns = values.shape
     cell = size[0] / columns, size[1] / rows
     left = np.array(values, dtype=np.float64)
+    highest = float(left.max())
     found: list[Box] = []
     for _ in range(PEAKS):
         row, column = divmod(int(left.argmax()), columns)
         peak = float(left[row, column])
-        if peak <= 0:
+        if peak <= LOW * highest:
             break
         left[max(0, row - APART) : row + APART + 1, max(0, column - APART) : column + APART + 1] = 0
         y0, x0, y1, x1 = _grown(values, row, column, peak, (most / cell[1], most / cell[0]))
