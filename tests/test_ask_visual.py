@@ -275,6 +275,12 @@ def test_a_model_that_fails_costs_no_document(folder: Path, bill: Path, error: E
     assert "secret" not in json.dumps([first, absent])
 
 
+def test_a_blank_page_is_not_looked_at(folder: Path) -> None:
+    engine = ScriptedEngine(lambda request: pytest.fail("asked"))
+    (record,) = answers([make_pdf(folder / "x.pdf", [[]])], engine, "total amount?")
+    assert (record["answer"], record["status"], record["blank"]) == (None, "ok", True)
+
+
 def test_an_answer_without_an_end_is_none(bill: Path) -> None:
     engine = ScriptedEngine(lambda request: reply(request, "AB AB AB", stop=Stop.LOOP))
     (record,) = answers([bill], engine, "What is the passport number?")
