@@ -111,6 +111,11 @@ class Report:
         if len(self._slowest) > SLOWEST:
             heapq.heappop(self._slowest)
 
+    def add_asked(self, record: Record) -> None:
+        """Count the tokens that a model was sent for an answer."""
+        self.visual_tokens += record["tokens"]["visual"]
+        self.output_tokens += record["tokens"]["output"]
+
     @property
     def done(self) -> int:
         return sum(self.status.values())

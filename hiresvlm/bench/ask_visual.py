@@ -93,7 +93,7 @@ def ask_visual(
         settings, _ = engines.resolve(Settings(engine=EngineSettings("vlm", model, quant)))
         engine = engines.find("vlm")(settings.engine)
         try:
-            rows = _measure(engine, paths, made, texts, limit, stages or tuple(STAGES))
+            rows = measure(engine, paths, made, texts, limit, stages or tuple(STAGES))
         finally:
             engine.close()
     first = next(iter(rows.values()))["ms"]
@@ -162,7 +162,7 @@ def _lines(paths: Sequence[str]) -> tuple[list[asking.PageText], float]:
     return [page_text(record) for record in read.records], read.seconds
 
 
-def _measure(
+def measure(
     engine: Engine,
     paths: Sequence[str],
     made: Sequence[Document],
@@ -170,6 +170,7 @@ def _measure(
     limit: int | None,
     stages: Sequence[str],
 ) -> dict[str, dict[str, float | int | None]]:
+    """A row for each stage. Of each page: file, gold, lines; `limit`: questions a page."""
     light = asking.LightReader()
     rows: dict[str, dict[str, float | int | None]] = {}
     for name in stages:

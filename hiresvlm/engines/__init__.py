@@ -206,8 +206,11 @@ def digests(settings: Settings, automatic: bool, query: str | None = None) -> li
     if automatic:
         names += [name for name in AUTOMATIC if name != settings.engine.name]
     models = {name: settings.engine.model if name == settings.engine.name else None for name in names}
-    described = [
-        find(name).describe(replace(settings.engine, name=name, model=model))[0]
-        for name, model in models.items()
-    ]
+    described = []
+    for name, model in models.items():
+        # The device is not in a digest, and one that was named may be none that the other engine knows.
+        device = settings.engine.device if name == settings.engine.name else "auto"
+        described.append(
+            find(name).describe(replace(settings.engine, name=name, model=model, device=device))[0]
+        )
     return [settings.digest(info, query) for info in described]

@@ -30,6 +30,8 @@ class _Dossier:
     failures: list[Failure] = field(default_factory=list)
     cautions: list[Caution] = field(default_factory=list)
     readable: int = 0
+    visible: set[int] = field(default_factory=set)
+    """Pages that a model may look at: neither blank nor impossible to render."""
 
 
 class Asking:
@@ -61,6 +63,8 @@ class Asking:
         dossier.failures += [f for f in answer.failures if f not in dossier.failures]
         dossier.cautions += [c for c in answer.cautions if c not in dossier.cautions]
         dossier.readable += answer.status is not Status.FAILED
+        if record["size"] is not None and not record["blank"]:
+            dossier.visible.add(record["page"])
 
     def answers(self, document: Document, probe: Probe) -> Iterator[tuple[int, Record]]:
         """(number of the query from 1, record) for each query that has no answer yet."""
@@ -69,7 +73,10 @@ class Asking:
         dossier.records.sort(key=lambda record: record["page"])
         cautions = [*probe.cautions, *dossier.cautions, *_talking(dossier.pages)]
         pending = self._sink.pending(document, probe.sha256)
-        for number, (found, failures, work, ms) in self._found(document, pending, dossier.pages):
+        seen = dossier.pages
+        if self._looking is not None:
+            seen = [page for page in seen if page.page in dossier.visible]
+        for number, (found, failures, work, ms) in self._found(document, pending, seen):
             pages = Pages(
                 dossier.records,
                 [*dossier.failures, *(f for f in failures if f not in dossier.failures)],

@@ -8,7 +8,7 @@ Crops are kept, and those that a reader may want next are rendered while the mod
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,9 @@ from hiresvlm.engines import Engine, EngineProfile, Focusing, Measured
 from hiresvlm.workers import Done, Pool, Trouble
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from hiresvlm.datatypes import Chunk, Document, Pixels
     from hiresvlm.settings import PageSettings
 
@@ -78,6 +81,8 @@ class Looking:
         self._stages = stages
         self._engine: Engine | None = None
         self._crops = _Crops(settings, verbose)
+        self.requests = 0
+        """Prompts that the engine was given."""
 
     def stats(self) -> dict[str, Any] | None:
         """What the engine says of its work; None where it was not needed or says nothing."""
@@ -163,6 +168,7 @@ class Looking:
             else:
                 requests.append(made)
         if requests:
+            self.requests += len(requests)
             feed = RequestFeed(_once(requests))
             for reply in generate(self._loaded(), feed):
                 replies[reply.place.request] = reply
@@ -178,7 +184,9 @@ class Looking:
             for number in wishes
         }
 
-    def _map(self, document: Document, find: Find, pixels: Mapping[Key, Pixels | Failure], work: Work) -> Any:
+    def _map(
+        self, document: Document, find: Find, pixels: Mapping[Key, Pixels | Failure], work: Work
+    ) -> NDArray[np.float32] | None:
         """A value map, or None where the engine has none: then the whole page is read instead."""
         engine = self._loaded()
         made = _request(Place(document.number, 1, 1), document, find.look, pixels, 1)
@@ -190,9 +198,7 @@ class Looking:
         except Exception:  # any library: a map only saves work, and without it everything is read
             return None
         if found is not None:
-            view = made.views[0].pixels
-            tokens = found.size
-            work.tokens = work.tokens + Tokens(tokens, tokens, tokens, 0) if view.size else work.tokens
+            work.tokens = work.tokens + Tokens(found.size, found.size, found.size)
         return found
 
 
@@ -204,7 +210,6 @@ class _Crops:
         self._pool = Pool(1, verbose=verbose)
         self._kept: OrderedDict[Key, Pixels] = OrderedDict()
         self._nbytes = 0
-        self._due: deque[tuple[Document, int, tuple[Chunk, ...]]] = deque()
         self._working: tuple[Document, int, tuple[Chunk, ...]] | None = None
 
     def get(self, document: Document, keys: Sequence[Key]) -> dict[Key, Pixels | Failure]:
@@ -214,7 +219,6 @@ class _Crops:
         if self._working is not None and missing:  # it may be what is being rendered already
             found |= {key: value for key, value in self._finish().items() if key in missing}
             missing = [key for key in missing if key not in found]
-        self._due.clear()  # wishes for later; what is still wanted is asked for again
         for page in dict.fromkeys(key[1] for key in missing):
             self._start((document, page, tuple(key[2] for key in missing if key[1] == page)))
             found |= self._finish()
@@ -224,17 +228,15 @@ class _Crops:
         return found
 
     def prepare(self, document: Document, keys: Sequence[Key]) -> None:
-        """Begin to render crops that may be wanted next; returns at once."""
+        """Begin to render crops that may be wanted next, those of one page; returns at once."""
         missing = [key for key in keys if key not in self._kept]
-        for page in dict.fromkeys(key[1] for key in missing):
-            self._due.append((document, page, tuple(key[2] for key in missing if key[1] == page)))
-        if self._working is None and self._due:
-            self._start(self._due.popleft())
+        if self._working is None and missing:
+            page = missing[0][1]
+            self._start((document, page, tuple(key[2] for key in missing if key[1] == page)))
 
     def clear(self) -> None:
         if self._working is not None:
             self._finish()
-        self._due.clear()
         self._kept.clear()
         self._nbytes = 0
 

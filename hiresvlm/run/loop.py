@@ -229,7 +229,11 @@ class _Run:
         parts = PageParts(active.document, active.probe, active.page, answer, active.replies, timing)
         record = page_record(parts, self._context)
         if self._settings.task.queries:
-            self._report.add_page(record, len(active.replies))
+            if self._answering is None:
+                self._report.add_page(record, len(active.replies))
+            else:  # what counts is what the model is sent, not what reading the lines would have cost it
+                tokens = record["tokens"] | {"visual": 0, "output": 0, "planned": False}
+                self._report.add_page(record | {"tokens": tokens}, 0)
             self._asking().add(active.document, answer, record)
         else:
             self._sink.write(active.document, record)
@@ -244,6 +248,9 @@ class _Run:
         for slot, record in self._asking().answers(document, probe):
             self._sink.write(document, record, slot)
             self._count(record, 0)
+            if self._looking is not None:
+                self._report.add_asked(record)
+                self._report.requests = self._looking.requests
 
     def _asking(self) -> Asking:
         """Made when first needed: a run with nothing to do imports no NumPy."""

@@ -24,6 +24,10 @@ LIKE = 90
 """Per cent of likeness from which a long answer is what a line says: either side may be misread."""
 LONG = 6
 """Letters and digits of an answer that may be found by likeness; a short one must be found exactly."""
+NEAR = 75
+"""Per cent of likeness from which a line may be the misread answer."""
+NEAR_LONG = 4
+"""Letters and digits of such an answer at least."""
 LINES = 3
 """An answer may run over so many lines."""
 INSIDE = 0.5
@@ -54,6 +58,20 @@ def find(answer: str, kind: Kind, page: PageText, boxes: Sequence[Box] = ()) -> 
             best = Support(_evidence(page.page, run), strength)
             if strength == 1.0:
                 break
+    return best
+
+
+def near(answer: str, page: PageText, boxes: Sequence[Box]) -> Support | None:
+    """The line that is most like an answer which none holds: one of the two was misread. None: no line is."""
+    solid = "".join(_tokens(answer))
+    best: Support | None = None
+    for line in lines_in(page, boxes):
+        within = "".join(_tokens(line.text))
+        if len(solid) < NEAR_LONG or len(within) < len(solid) - 1:
+            continue
+        likeness = fuzz.partial_ratio(solid, within, score_cutoff=NEAR) / 100
+        if likeness and (best is None or likeness > best.strength):
+            best = Support(_evidence(page.page, (line,)), likeness)
     return best
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 FLAT = 0.1
 """Standard deviation of the scores of the parts of a page, 0 to 1, below which the map tells nothing."""
 PEAKS = 6
+LOW = 0.5
+"""A peak below this share of the highest is none."""
 APART = 3
 """Cells between two peaks at least."""
 GROWN = 0.6
@@ -46,43 +48,51 @@ def is_flat(scored: Sequence[float]) -> bool:
     return len(scored) > 1 and float(np.std(scored)) < FLAT
 
 
-def regions(values: NDArray[np.float32], size: tuple[int, int]) -> list[Box]:
-    """Boxes around the highest peaks of a map (rows, columns), best first, in page pixels."""
+def regions(values: NDArray[np.float32], size: tuple[int, int], most: float) -> list[Box]:
+    """Boxes around the highest peaks of a map (rows, columns), best first, in page pixels.
+
+    `most`: none is wider or higher; more could not be shown at reading size.
+    """
     rows, columns = values.shape
     cell = size[0] / columns, size[1] / rows
     left = np.array(values, dtype=np.float64)
+    highest = float(left.max())
     found: list[Box] = []
     for _ in range(PEAKS):
         row, column = divmod(int(left.argmax()), columns)
         peak = float(left[row, column])
-        if peak <= 0:
+        if peak <= LOW * highest:
             break
         left[max(0, row - APART) : row + APART + 1, max(0, column - APART) : column + APART + 1] = 0
-        y0, x0, y1, x1 = _grown(values, row, column, peak)
+        y0, x0, y1, x1 = _grown(values, row, column, peak, (most / cell[1], most / cell[0]))
         box = Box(x0 * cell[0], y0 * cell[1], (x1 + 1) * cell[0], (y1 + 1) * cell[1])
         if all(_shared(box, other) <= OVERLAP for other in found):
             found.append(box)
     return found[:REGIONS]
 
 
-def _grown(values: NDArray[np.float32], row: int, column: int, peak: float) -> tuple[int, int, int, int]:
-    """The rectangle around a peak that is above `GROWN` of it on average, one side at a time."""
+def _grown(
+    values: NDArray[np.float32], row: int, column: int, peak: float, most: tuple[float, float]
+) -> tuple[int, int, int, int]:
+    """The rectangle around a peak that is above `GROWN` of it on average, one side at a time.
+
+    `most`: rows and columns it may have.
+    """
     rows, columns = values.shape
     y0, x0, y1, x1 = row, column, row, column
     while True:
         sides = [
             (y0 - 1, x0, y1, x1), (y0, x0 - 1, y1, x1), (y0, x0, y1 + 1, x1), (y0, x0, y1, x1 + 1),
         ]  # fmt: skip
-        inside = [s for s in sides if s[0] >= 0 and s[1] >= 0 and s[2] < rows and s[3] < columns]
+        inside = [
+            s for s in sides
+            if s[0] >= 0 and s[1] >= 0 and s[2] < rows and s[3] < columns
+            and s[2] - s[0] < most[0] and s[3] - s[1] < most[1]
+        ]  # fmt: skip
         grown = [(float(values[s[0] : s[2] + 1, s[1] : s[3] + 1].mean()), s) for s in inside]
         best = max(grown, default=(0.0, (y0, x0, y1, x1)))
         edge = _edge_mean(values, (y0, x0, y1, x1), best[1])
-        if (
-            best[0] <= GROWN * peak
-            or edge <= GROWN * peak / 2
-            or (y1 - y0) * 2 > rows
-            or (x1 - x0) * 2 > columns
-        ):
+        if best[0] <= GROWN * peak or edge <= GROWN * peak / 2:
             return y0, x0, y1, x1
         y0, x0, y1, x1 = best[1]
 

@@ -38,10 +38,12 @@ WEAKEST = 0.5
 """And no token of it may be less likely than this."""
 RAISED = 0.6
 """Share of the doubt that evidence in the crop takes away."""
-LOWERED = 0.4
-"""What is left of the confidence of an answer that the crop does not have..."""
+INVENTED = 0.3
+"""What is left of the confidence of an answer that the page does not have: never enough to be given..."""
+MISREAD = 0.6
+"""...of one that differs from a line of the crop by a character or so..."""
 ELSEWHERE = 0.8
-"""...and of one that stands on the page, but elsewhere."""
+"""...and of one that stands on the page, but not in the crop."""
 DISPUTED = 0.7
 """What is left where the extractive reader is sure of another answer."""
 
@@ -184,7 +186,7 @@ class VisualReader:
         parts = [chunk.box for chunk in views.tiles(page, self._sight)]
         if focus.is_flat(focus.scores(values, page.size, parts)):
             return []
-        return focus.regions(values, page.size)
+        return focus.regions(values, page.size, self._sight.side / views.comfortable(page.lines, self._sight))
 
     def _everything(
         self, asked: Asked, page: PageText, ranked: Sequence[Scored], overview: Chunk
@@ -291,7 +293,10 @@ class VisualReader:
         elif evidence.lines_in(page, candidate.boxes):
             support = evidence.find(candidate.answer, asked.kind, page)
             contradicted = support is None
-            certain *= LOWERED if contradicted else ELSEWHERE
+            certain *= ELSEWHERE
+            if contradicted:
+                support = evidence.near(candidate.answer, page, candidate.boxes)
+                certain = candidate.confidence * (INVENTED if support is None else MISREAD)
         if self._stages.agreement and extractive.answer is not None and extractive.confidence is not None:
             if evidence.same(candidate.answer, extractive.answer, asked.kind):
                 certain = 1 - (1 - certain) * (1 - extractive.confidence)
@@ -316,7 +321,7 @@ class VisualReader:
         best = max(found, key=lambda c: (not c.contradicted, c.confidence), default=None)
         cautions = []
         if best is not None and best.contradicted:
-            message = "the model gave an answer that the recognised text of its place does not have"
+            message = "the model's answer is not what was recognised in its place"
             cautions.append(Caution(CautionKind.CONTRADICTION, message))
         believed = best is not None and best.confidence >= FOUND
         if self._stages.agreement and extractive.answer is not None:

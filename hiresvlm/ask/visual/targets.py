@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hiresvlm.ask.grid import PageText
+from hiresvlm.ask.instructions import is_instruction
 from hiresvlm.ask.lexical import Scored
 from hiresvlm.ask.question import Asked
 from hiresvlm.ask.wording import similarity
 from hiresvlm.datatypes import Box
 
-HIT = 0.8
-"""Likeness from which a line names what is asked for."""
+HIT = 0.72
+"""Likeness from which a line names what is asked for; a sentence that has the word has less."""
+BARE = 0.97
+"""And from which it is the label and nothing else, so that its value must stand beside it."""
 HITS = 3
 """Places with the same name that are looked at."""
 
@@ -29,12 +32,25 @@ def spots(asked: Asked, page: PageText, ranked: Sequence[Scored]) -> list[Box]:
         if scored.page != page.page or len(found) == HITS:
             continue
         line = page.lines[scored.line]
-        if line.box is None or max((similarity(t, line.text) for t in asked.targets), default=0.0) < HIT:
+        if line.box is None or is_instruction(line.text):
             continue
-        box = _beside(line.box, page)
+        likeness = max((_names(target, line.text) for target in asked.targets), default=0.0)
+        if likeness < HIT:
+            continue
+        box = _beside(line.box, page) if likeness >= BARE and not _has_value(line.text) else line.box
         if not any(covers(other, box) for other in found):
             found.append(box)
     return found
+
+
+def _names(target: str, text: str) -> float:
+    """Likeness of a wording to a line, or to what stands before its colon."""
+    head, colon, _ = text.replace("：", ":").partition(":")
+    return max(similarity(target, text), similarity(target, head) if colon else 0.0)
+
+
+def _has_value(text: str) -> bool:
+    return bool(text.replace("：", ":").partition(":")[2].strip())
 
 
 def _beside(label: Box, page: PageText) -> Box:

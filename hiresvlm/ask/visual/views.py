@@ -78,7 +78,7 @@ def micro(target: Box, cap: float | None, size: tuple[int, int], sight: Sight) -
     Small print is enlarged until it can be read well; what stays of the image's budget shows the
     surroundings. More of it lies to the right of the target and below, where a value stands.
     """
-    scale = 1.0 if not cap else min(MAX_ENLARGE, COMFORT * sight.legible / cap)
+    scale = _enlarged(cap, sight)
     side = sight.side / scale
     width = min(max(side, target.width * 1.1), size[0])
     height = min(max(side * side / width if width > side else side, target.height * 1.1), size[1])
@@ -88,6 +88,15 @@ def micro(target: Box, cap: float | None, size: tuple[int, int], sight: Sight) -
     box = Box(math.floor(x0), math.floor(y0), math.ceil(x0 + width), math.ceil(y0 + height))
     most = (sight.side // sight.factor) ** 2
     return fitted(box.intersection(Box(0, 0, *size)), scale, sight, most, Role.ROI)
+
+
+def comfortable(lines: Sequence[Line], sight: Sight) -> float:
+    """The scale at which a region of a page with these lines is shown."""
+    return _enlarged(caps(lines), sight)
+
+
+def _enlarged(cap: float | None, sight: Sight) -> float:
+    return 1.0 if not cap else min(MAX_ENLARGE, COMFORT * sight.legible / cap)
 
 
 def fitted(box: Box, scale: float, sight: Sight, most: int, role: Role = Role.TILE) -> Chunk:
