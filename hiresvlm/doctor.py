@@ -58,6 +58,7 @@ def _engine(name: str) -> dict[str, Any]:
         "revision": info.revision,
         "licence": _MODEL_LICENCES.get(info.model or ""),
         "legible": f"{profile.legible:g} px capitals",
+        "visual token": f"{profile.factor} x {profile.factor} px",
     }
 
 

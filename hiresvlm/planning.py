@@ -16,7 +16,7 @@ from hiresvlm.writers.stream import output_error
 from hiresvlm.writers.textfiles import path_below
 
 FAMILIES = (28, 32)
-"""Pixels per visual token and side of the two model families."""
+"""Pixels per visual token and side of the Qwen families, which every plan is priced for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,13 @@ class PagePlans:
     caution: str | None = None
     """Something to know about the document; then nothing else is set."""
     overlay: str | None = None
+    factor: int = FAMILIES[0]
+    """Pixels per visual token and side of the engine's own model: what people are shown."""
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """The engine's own first."""
+        return (self.factor, *(factor for factor in FAMILIES if factor != self.factor))
 
     def as_dict(self) -> dict[str, Any]:
         found = self.survey
@@ -41,8 +48,9 @@ class PagePlans:
             "rotation": found.rotation,
             "blank": found.blank,
             "cap_height": None if found.cap_height is None else round(found.cap_height, 1),
-            "naive": {str(factor): naive_tokens(factor) for factor in FAMILIES},
-            "strategies": {plan.strategy: _plan_dict(plan) for plan in found.plans},
+            "naive": {str(factor): naive_tokens(factor) for factor in self.factors},
+            "factor": self.factor,
+            "strategies": {plan.strategy: _plan_dict(plan, self.factors) for plan in found.plans},
             "overlay": self.overlay,
         }
 
@@ -50,15 +58,16 @@ class PagePlans:
         """A few lines for people."""
         found = self.survey
         assert found is not None
-        naive = naive_tokens(FAMILIES[0])
+        own, other = self.factors[:2]
+        naive = naive_tokens(own)
         caps = "no text found" if found.cap_height is None else f"capitals {found.cap_height:.1f} px"
         head = f"{self.source} page {self.page}: {found.size[0]}x{found.size[1]}, {caps}"
         lines = [head + (", blank" if found.blank else "")]
         for plan in found.plans:
-            tokens = plan.tokens(FAMILIES[0])
+            tokens = plan.tokens(own)
             lines.append(
                 f"  {plan.strategy:<9} {len(plan.chunks):>3} chunks {tokens:>6} tokens "
-                f"({tokens / naive:>5.0%} of naive {naive}; {plan.tokens(FAMILIES[1])} at 32 px)"
+                f"({tokens / naive:>5.0%} of naive {naive}; {plan.tokens(other)} at {other} px)"
                 + "".join(f"  ! {caution.message}" for caution in plan.cautions)
             )
         return lines
@@ -95,7 +104,9 @@ def plan_documents(
                 arguments = (document, number, settings.page, settings.chunk, tuple(strategies), overlay)
                 result = _call(pool, survey, *arguments, timeout_s=settings.page.timeout_s)
                 if isinstance(result, Survey):
-                    yield PagePlans(document.source, number, result, overlay=overlay)
+                    yield PagePlans(
+                        document.source, number, result, overlay=overlay, factor=settings.chunk.factor
+                    )
                 else:
                     message = result if isinstance(result, str) else result.message
                     yield PagePlans(document.source, number, failure=message)
@@ -125,7 +136,7 @@ def _make_folder(path: str) -> None:
         raise output_error(path, error) from error
 
 
-def _plan_dict(plan: Plan) -> dict[str, Any]:
+def _plan_dict(plan: Plan, factors: Sequence[int]) -> dict[str, Any]:
     return {
         "chunks": [
             {
@@ -135,6 +146,6 @@ def _plan_dict(plan: Plan) -> dict[str, Any]:
             }
             for chunk in plan.chunks
         ],
-        "tokens": {str(factor): plan.tokens(factor) for factor in FAMILIES},
+        "tokens": {str(factor): plan.tokens(factor) for factor in factors},
         "warnings": [caution.message for caution in plan.cautions],
     }

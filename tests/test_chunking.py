@@ -49,8 +49,9 @@ def assert_sound(made: Plan, analysis: PageAnalysis, settings: ChunkSettings) ->
         assert 0 <= chunk.box.y0 < chunk.box.y1 <= height
         assert min(chunk.size) >= 1
         assert chunk.canvas[0] % settings.factor == chunk.canvas[1] % settings.factor == 0
-        if made.joint:  # tiles of one size
-            assert chunk.canvas == (448, 448)
+        if made.joint or settings.tile is not None:  # tiles of one size
+            assert chunk.canvas == (settings.tile or 448,) * 2
+            assert max(chunk.size) <= chunk.canvas[0]
         else:
             assert 0 <= chunk.canvas[0] - chunk.size[0] < settings.factor
             assert 0 <= chunk.canvas[1] - chunk.size[1] < settings.factor
@@ -478,3 +479,34 @@ def test_to_page_is_the_inverse_of_cutting() -> None:
     box = Box(chunk.box.x0 + 10, chunk.box.y0 + 20, chunk.box.x0 + 110, chunk.box.y0 + 50)
     inside = Box(10 * sx, 20 * sy, 110 * sx, 50 * sy)
     assert chunk.to_page(inside) == pytest.approx(box)
+
+
+@pytest.mark.parametrize(("tile", "factor"), [(448, 28), (378, 14), (512, 64)])
+@pytest.mark.parametrize("kind", ["tall", "ledger", "receipt"])
+def test_for_models_that_take_squares_every_chunk_fits_one_and_costs_a_whole_one(
+    kind: str, tile: int, factor: int
+) -> None:
+    image, _ = gold.draw(kind, 1, 0)
+    analysis = analysis_of(image)
+    one = (tile // factor) ** 2
+    for name in STRATEGIES:
+        settings = ChunkSettings(strategy=name, tile=tile, factor=factor, max_tokens=one)
+        made = plan(analysis, settings)
+        assert {chunk.canvas for chunk in made.chunks} == {(tile, tile)}, name
+        assert all(max(chunk.size) <= tile for chunk in made.chunks), name
+        assert made.tokens(factor) == one * len(made.chunks)
+        if name in ("auto", "seam", "adaptive", "overlap"):
+            assert_sound(made, analysis, settings)
+
+
+def test_squares_keep_the_text_as_high_as_the_engine_needs() -> None:
+    """A page larger than a square is cut, not shrunk into one."""
+    image, _ = gold.draw("tall", 1, 0)
+    analysis = analysis_of(image)
+    small = analysis.small_cap_height
+    assert small is not None
+    free = plan(analysis, ChunkSettings(strategy="seam"))
+    tiled = plan(analysis, ChunkSettings(strategy="seam", tile=448, max_tokens=256))
+    scales = [chunk.scale[0] for chunk in tiled.chunks]
+    assert min(scales) >= 0.9 * min(chunk.scale[0] for chunk in free.chunks)
+    assert len(tiled.chunks) <= 3 * math.ceil(free.tokens(28) / 256)

@@ -179,7 +179,7 @@ class _Planner:
             small = float(_small(np.cumsum(counts, dtype=float)[None])[0])
         area = np.array([box.width * box.height])
         scale = float(self._scales(np.array([small]), area)[0])
-        tokens = float(_tokens(box.width * scale, box.height * scale, self.settings.factor))
+        tokens = float(_tokens(box.width * scale, box.height * scale, self.settings))
         return _Leaf(box, scale, None if math.isnan(small) else small, tokens)
 
     def _inside(self, box: Box) -> NDArray[np.bool_]:
@@ -266,9 +266,11 @@ class _Planner:
             width = np.minimum(x1, region.x1) - np.maximum(x0, region.x0)
             height = np.minimum(y1, region.y1) - np.maximum(y0, region.y0)
             scale = self._scales(small, width * height)
-            tokens = _tokens(width * scale, height * scale, factor)
+            tokens = _tokens(width * scale, height * scale, self.settings)
             longer, shorter = np.maximum(width, height), np.minimum(width, height)
-            strip = (longer > MAX_ASPECT * shorter) & (longer * scale > 8 * factor)
+            strip = (
+                (longer > MAX_ASPECT * shorter) & (longer * scale > 8 * factor) & (self.settings.tile is None)
+            )
             single = np.arange(len(tokens)) == 0
             # A band alone is always possible; a strip is a last resort, it will be cut across.
             tokens = np.where(strip, np.where(single, 4 * tokens, np.inf), tokens)
@@ -335,7 +337,7 @@ def _filled(box: Box, scale: float, settings: ChunkSettings) -> Chunk:
         min(canvas[0], max(1, math.floor(box.width * grown + 1e-6))),
         min(canvas[1], max(1, math.floor(box.height * grown + 1e-6))),
     )
-    return Chunk(box, size, canvas_of(size, settings.factor))
+    return Chunk(box, size, canvas_of(size, settings.factor, settings.tile))
 
 
 def _bins(caps: Floats) -> NDArray[np.int64]:
@@ -354,8 +356,12 @@ def _small(lengths: Floats) -> Floats:
     return np.where(whole > 0, _HEIGHTS[first], np.nan)
 
 
-def _tokens(width: float | Floats, height: float | Floats, factor: int) -> Floats:
+def _tokens(width: float | Floats, height: float | Floats, settings: ChunkSettings) -> Floats:
     """Tokens of a size in chunk pixels."""
+    factor = settings.factor
+    if settings.tile is not None:
+        squares = np.ceil(np.round(width) / settings.tile) * np.ceil(np.round(height) / settings.tile)
+        return np.asarray(np.maximum(1.0, squares) * settings.max_tokens, float)
     across = np.ceil(np.maximum(1.0, np.round(width)) / factor)
     down = np.ceil(np.maximum(1.0, np.round(height)) / factor)
     return np.asarray(across * down, float)

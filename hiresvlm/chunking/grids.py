@@ -35,7 +35,7 @@ def whole(analysis: PageAnalysis, settings: ChunkSettings) -> Plan:
 
 def fixed(analysis: PageAnalysis, settings: ChunkSettings) -> Plan:
     """The page stretched to one 448 x 448 tile: the published baseline, unreadable on tall pages."""
-    return _joint("fixed", analysis, (tile(page_box(analysis), (TILE, TILE), TILE),), settings)
+    return _joint("fixed", analysis, (_square(page_box(analysis), settings),), settings)
 
 
 def naive(analysis: PageAnalysis, settings: ChunkSettings) -> Plan:
@@ -43,10 +43,10 @@ def naive(analysis: PageAnalysis, settings: ChunkSettings) -> Plan:
     width, height = analysis.size
     xs = [width * k / NAIVE_GRID for k in range(NAIVE_GRID + 1)]
     ys = [height * k / NAIVE_GRID for k in range(NAIVE_GRID + 1)]
-    chunks = [tile(page_box(analysis), (TILE, TILE), TILE, Role.GLOBAL)]
+    chunks = [_square(page_box(analysis), settings, Role.GLOBAL)]
     for y0, y1 in zip(ys, ys[1:], strict=False):
         for x0, x1 in zip(xs, xs[1:], strict=False):
-            chunks.append(tile(Box(x0, y0, x1, y1), (TILE, TILE), TILE))
+            chunks.append(_square(Box(x0, y0, x1, y1), settings))
     return _joint("naive", analysis, tuple(chunks), settings)
 
 
@@ -57,9 +57,10 @@ def anyres(analysis: PageAnalysis, settings: ChunkSettings) -> Plan:
     bottom), is enlarged at most twice, and has at most 1.5 times the tiles that its pixels fill.
     """
     page = page_box(analysis)
-    columns, rows = _grid(analysis.size, _most_tiles(page, settings))
-    scale = min(MAX_SCALE, columns * TILE / page.width, rows * TILE / page.height)
-    step = TILE / scale
+    side = _side(settings)
+    columns, rows = _grid(analysis.size, _most_tiles(page, settings), side)
+    scale = min(MAX_SCALE, columns * side / page.width, rows * side / page.height)
+    step = side / scale
     chunks = []
     for row in range(rows):
         for column in range(columns):
@@ -67,10 +68,10 @@ def anyres(analysis: PageAnalysis, settings: ChunkSettings) -> Plan:
             if x0 >= page.width or y0 >= page.height:
                 continue
             box = Box(x0, y0, x0 + step, y0 + step).intersection(page)
-            chunks.append(tile(box, _size(box, scale), TILE))
+            chunks.append(tile(box, _size(box, scale, side), side))
     if len(chunks) > 1:
-        small = min(TILE / page.width, TILE / page.height)
-        chunks.insert(0, tile(page, _size(page, small), TILE, Role.GLOBAL))
+        small = min(side / page.width, side / page.height)
+        chunks.insert(0, tile(page, _size(page, small, side), side, Role.GLOBAL))
     return _joint("anyres", analysis, tuple(chunks), settings)
 
 
@@ -103,16 +104,28 @@ def _joint(name: str, analysis: PageAnalysis, chunks: tuple[Chunk, ...], setting
     return replace(made, cautions=(Caution(CautionKind.BUDGET, message),))
 
 
+def _side(settings: ChunkSettings) -> int:
+    """Side of a tile: the published one, or that of a model whose squares have a size of their own."""
+    return settings.tile or TILE
+
+
+def _square(box: Box, settings: ChunkSettings, role: Role = Role.TILE) -> Chunk:
+    """A box stretched to one tile."""
+    side = _side(settings)
+    return tile(box, (side, side), side, role)
+
+
 def _most_tiles(page: Box, settings: ChunkSettings) -> int:
     """How many tiles the pixels of a page fill, half of them more, within the budget."""
-    most = max(1, math.ceil(1.5 * page.area / TILE**2))
+    side = _side(settings)
+    most = max(1, math.ceil(1.5 * page.area / side**2))
     if settings.max_tokens_per_page is not None:
-        tokens = (TILE // settings.factor) ** 2
+        tokens = (side // settings.factor) ** 2
         most = min(most, max(1, settings.max_tokens_per_page // tokens - 1))
     return most
 
 
-def _grid(size: tuple[int, int], most: int) -> tuple[int, int]:
+def _grid(size: tuple[int, int], most: int, side: int) -> tuple[int, int]:
     """The candidate with the smallest abs(log(page aspect / grid aspect)).
 
     Of two grids of one aspect the larger is taken where the page has more than half of its pixels.
@@ -124,14 +137,14 @@ def _grid(size: tuple[int, int], most: int) -> tuple[int, int]:
         if tiles > most:
             continue
         distance = round(abs(math.log(width / height * rows / columns)), 9)
-        worth = tiles if width * height > 0.5 * TILE**2 * tiles else -tiles
+        worth = tiles if width * height > 0.5 * side**2 * tiles else -tiles
         if (distance, -worth) < best_rank:
             best, best_rank = (columns, rows), (distance, -worth)
     return best
 
 
-def _size(box: Box, scale: float) -> tuple[int, int]:
-    return min(TILE, max(1, round(box.width * scale))), min(TILE, max(1, round(box.height * scale)))
+def _size(box: Box, scale: float, side: int) -> tuple[int, int]:
+    return min(side, max(1, round(box.width * scale))), min(side, max(1, round(box.height * scale)))
 
 
 def _starts(length: int, side: float) -> list[float]:

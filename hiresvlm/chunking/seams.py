@@ -12,11 +12,13 @@ from hiresvlm.chunking.shared import (
     around_ink,
     budget_caution,
     ceiling,
+    cost,
     fit,
     needed,
     page_box,
     pictorial_scale,
     plan_of,
+    squares,
     total,
 )
 from hiresvlm.datatypes import Box, Chunk, Plan
@@ -72,16 +74,15 @@ def _quads(analysis: PageAnalysis, region: Box, scale: float, settings: ChunkSet
     box = around_ink(analysis, region)
     if box is None:
         return []
-    token = settings.factor / scale
-    cost = (box.width / token + 0.5) * (box.height / token + 0.5)
+    tokens = cost(box, scale, settings)
     dense = cuts.density(analysis, box) >= DENSE and max(box.width, box.height) > 2 * DENSE_SIDE
-    if cost <= settings.max_tokens and not dense:
+    if tokens <= settings.max_tokens and not dense:
         return [box]
     rows = _halves(analysis, box, "y")
     cells = [cell for row in rows for cell in _halves(analysis, row, "x")]
     if len(cells) == 1:
         # Only what is too large for one image is cut where there is no gap.
-        return [box] if cost <= settings.max_tokens else split(analysis, box, scale, settings)
+        return [box] if tokens <= settings.max_tokens else split(analysis, box, scale, settings)
     return [leaf for cell in cells for leaf in _quads(analysis, cell, scale, settings)]
 
 
@@ -121,13 +122,14 @@ def split(analysis: PageAnalysis, region: Box, scale: float, settings: ChunkSett
     Horizontal cuts come first: they keep the rows of a table whole. A vertical cut is taken where it
     runs through a clean gap and the horizontal one would not, and where a band gets too long.
     """
-    # Rounding up to whole tokens costs about half a token along each side.
     token = settings.factor / scale
-    cost = (region.width / token + 0.5) * (region.height / token + 0.5)
+    tokens = cost(region, scale, settings)
     too_long = region.width > MAX_ASPECT * region.height and region.width > 8 * token
-    if cost <= settings.max_tokens and not too_long:
+    if tokens <= settings.max_tokens and (not too_long or settings.tile is not None):
         return [region]
-    parts = max(2, math.ceil(cost / settings.max_tokens))
+    parts = max(2, math.ceil(tokens / settings.max_tokens))
+    if settings.tile is not None:
+        return _squared(analysis, region, scale, settings, settings.tile)
     rows_left = region.height / parts >= 3 * analysis.line_height
     across = cuts.cut(analysis, region, parts, "x")
     down = cuts.cut(analysis, region, parts, "y") if rows_left and not too_long else []
@@ -135,6 +137,29 @@ def split(analysis: PageAnalysis, region: Box, scale: float, settings: ChunkSett
         axis, chosen = "x", across
     else:
         axis, chosen = "y", down
+    if not chosen:
+        return [region]
+    boxes: list[Box] = []
+    for part in cuts.parts(region, chosen, axis):
+        inked = around_ink(analysis, part)
+        if inked is not None:
+            smaller = inked.area < 0.95 * region.area
+            boxes += split(analysis, inked, scale, settings) if smaller else [inked]
+    return boxes
+
+
+def _squared(
+    analysis: PageAnalysis, region: Box, scale: float, settings: ChunkSettings, tile: int
+) -> list[Box]:
+    """Cut a region that is larger than a square, along the side that is longer in squares.
+
+    Cuts keep the rows of a table whole only where a row fits into a square. They move to a gap near by, so
+    a part may still be too large; it is cut again.
+    """
+    across, down = squares(region, scale, tile)
+    axis = "y" if down >= across else "x"
+    parts = max(across, down)
+    chosen = cuts.cut(analysis, region, parts, axis)
     if not chosen:
         return [region]
     boxes: list[Box] = []

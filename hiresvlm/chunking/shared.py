@@ -41,8 +41,10 @@ def share_of_budget(settings: ChunkSettings, chunks: int) -> int:
     return max(1, min(settings.max_tokens, settings.max_tokens_per_page // chunks))
 
 
-def canvas_of(size: tuple[int, int], factor: int) -> tuple[int, int]:
-    """Size padded to whole tokens."""
+def canvas_of(size: tuple[int, int], factor: int, tile: int | None = None) -> tuple[int, int]:
+    """Size padded to whole tokens, or the square that holds each image."""
+    if tile is not None:
+        return tile, tile
     return -(-size[0] // factor) * factor, -(-size[1] // factor) * factor
 
 
@@ -50,12 +52,34 @@ def fit(box: Box, scale: float, most: int, settings: ChunkSettings) -> Chunk:
     """A chunk at `scale`, or at the largest scale below it that costs at most `most` tokens."""
     while True:
         size = (max(1, round(box.width * scale)), max(1, round(box.height * scale)))
-        chunk = Chunk(box, size, canvas_of(size, settings.factor))
+        chunk = Chunk(box, size, canvas_of(size, settings.factor, settings.tile))
+        if settings.tile is not None and max(size) > settings.tile:
+            scale *= min(0.999, settings.tile / max(size))
+            continue
         tokens = chunk.tokens(settings.factor)
+        if settings.tile is not None:  # its cost does not depend on its size
+            return chunk
         if tokens <= most or size == (1, 1):
             return chunk
         # Rounding up to whole tokens can keep a chunk above its share, so shrink by at least 1 %.
         scale *= min(0.99, math.sqrt(most / tokens))
+
+
+def cost(box: Box, scale: float, settings: ChunkSettings) -> float:
+    """Visual tokens of a box at `scale`; rounding up to whole tokens costs about half a token a side.
+
+    Above `max_tokens` exactly where it does not fit into one image.
+    """
+    if settings.tile is not None:
+        across, down = squares(box, scale, settings.tile)
+        return float(across * down * settings.max_tokens)
+    token = settings.factor / scale
+    return (box.width / token + 0.5) * (box.height / token + 0.5)
+
+
+def squares(box: Box, scale: float, tile: int) -> tuple[int, int]:
+    """Squares across and down that a box fills at `scale`."""
+    return max(1, math.ceil(box.width * scale / tile)), max(1, math.ceil(box.height * scale / tile))
 
 
 def around_ink(analysis: PageAnalysis, region: Box, margin: float | None = None) -> Box | None:
@@ -86,6 +110,8 @@ def pictorial_scale(analysis: PageAnalysis, settings: ChunkSettings) -> float:
     """
     width, height = analysis.size
     area = settings.max_tokens * settings.factor**2
+    if settings.tile is not None:
+        area = settings.tile**2 * min(width, height) / max(width, height)
     most = 0.5 if analysis.quality.detail < NOTHING_LOST else 1.0
     return min(most, math.sqrt(area / (width * height)))
 

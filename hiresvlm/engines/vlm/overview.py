@@ -6,6 +6,7 @@ from typing import Any
 
 from hiresvlm.engines.vlm import quantization
 from hiresvlm.engines.vlm.device import element_bytes
+from hiresvlm.engines.vlm.families import FAMILIES
 from hiresvlm.engines.vlm.folder import locate, look
 from hiresvlm.engines.vlm.presets import PRESETS
 from hiresvlm.errors import EngineLoadError
@@ -31,6 +32,8 @@ def _facts(name: str) -> dict[str, Any]:
     if shape is not None:
         count, gpu = shape.parameters, element_bytes("cuda")
         small, large = (shape.needed(quant, gpu) / 2**30 for quant in ("int4", "none"))
+        facts["family"] = FAMILIES[shape.family].name
+        facts["visual token"] = f"{shape.factor} x {shape.factor} px"
         facts["parameters"] = f"{count / 1e9:.1f}B" if count > 1e8 else f"{count / 1e6:.1f}M"
         facts["GPU memory"] = f"{small:.1f} GiB in 4 bits, {large:.1f} in bfloat16"
     return facts | {"on disk": here}
