@@ -3,6 +3,7 @@ were masked, at the places it has in the whole image."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 from transformers.vision_utils import get_vision_window_index
+from typer.testing import CliRunner
 
-from hiresvlm.cli import options
+from hiresvlm.cli import app, options
 from hiresvlm.engines import EngineInfo
 from hiresvlm.engines.vlm import VlmEngine, attention, pruning
 from hiresvlm.engines.vlm.cache import FeatureCache
@@ -300,3 +302,16 @@ def test_only_engine_vlm_can_be_told_to_prune() -> None:
     assert not options.engine("vlm", None, "none", "cpu").prune
     with pytest.raises(UsageError, match="vlm"):
         options.engine("light", None, "none", "cpu", prune=True)
+
+
+@pytest.mark.slow
+def test_bench_prune_compares_both_ways_on_the_same_pages(tiny: Callable[[str], Path]) -> None:
+    command = ["bench", "prune", "-m", str(tiny("qwen3_vl")), "--quant", "none", "--pages", "1"]
+    done = CliRunner().invoke(app, [*command, "--strategy", "whole", "--max-new-tokens", "4"])
+    assert done.exit_code == 0, done.output
+    (receipt, scan) = json.loads(done.stdout.splitlines()[-1])["rows"]
+    for row in (receipt, scan):
+        assert row["off"]["visual"] == row["off"]["visual_full"] == row["on"]["visual_full"]
+        assert row["saved"] == 1 - row["on"]["visual"] / row["off"]["visual"]
+        assert row["off"]["gold"] == row["on"]["gold"] > 500
+    assert scan["saved"] > 0.1
