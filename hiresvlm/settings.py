@@ -132,7 +132,7 @@ class Settings:
             "max_new_tokens": self.task.max_new_tokens,
             "text_layer": self.page.text_layer,
         }
-        if self.engine.prune:
+        if self.engine.prune and engine.name == "vlm":
             decisive["prune"] = True
         if query is not None:
             decisive |= {

@@ -3,6 +3,7 @@ were masked, at the places it has in the whole image."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,15 +16,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 from transformers.vision_utils import get_vision_window_index
+from typer.testing import CliRunner
 
-from hiresvlm.engines.vlm import attention, pruning
+from hiresvlm.cli import app, options
+from hiresvlm.engines import EngineInfo
+from hiresvlm.engines.vlm import VlmEngine, attention, pruning
 from hiresvlm.engines.vlm.cache import FeatureCache
 from hiresvlm.engines.vlm.inputs import ImageInput, grid_thw, image_input, patches, token_types
 from hiresvlm.engines.vlm.slots import Row
 from hiresvlm.engines.vlm.vision import VisionEncoder
+from hiresvlm.errors import UsageError
 from hiresvlm.settings import EngineSettings, Settings
 from tests.tiny_models import FAMILIES
-from tests.vlm_support import Bench, noise, open_model
+from tests.vlm_support import Bench, ListFeed, noise, open_model, request
 
 
 @pytest.fixture(scope="module")
@@ -264,10 +269,49 @@ def test_pruning_is_part_of_the_key_and_of_the_digest(benches: dict[str, Bench])
     assert whole.key != less.key
     assert whole.tokens == whole.cells == less.cells > less.tokens
     assert less.patches == 4 * less.tokens == len(patches(less, image, torch.device("cpu")))
-    from hiresvlm.engines import EngineInfo
-
     digests = {
         Settings(engine=EngineSettings(name="vlm", prune=prune)).digest(EngineInfo("vlm"))
         for prune in (False, True)
     }
     assert len(digests) == 2
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_engine_prunes_only_when_told_and_counts_both(family: str, tiny: Callable[[str], Path]) -> None:
+    found = {}
+    for prune in (False, True):
+        settings = EngineSettings(
+            name="vlm", model=str(tiny(family)), quant="none", device="cpu", prune=prune
+        )
+        engine = VlmEngine(settings)
+        factor = engine.profile.factor
+        page = np.full((20 * factor, 12 * factor, 3), 255, np.uint8)
+        page[6:14, 6:14] = 0  # in the cell of the corner, which has three neighbours
+        feed = ListFeed([request(0, page, limit=4)])
+        (reply,) = [feed.answered(reply) for reply in engine.generate(feed)]
+        found[prune] = reply.tokens
+        engine.close()
+    whole, less = found[False], found[True]
+    assert whole.visual == whole.visual_full == less.visual_full == 20 * 12
+    assert less.visual == 4
+    assert whole.prompt - whole.visual == less.prompt - less.visual
+
+
+def test_only_engine_vlm_can_be_told_to_prune() -> None:
+    assert options.engine("vlm", None, "none", "cpu", prune=True).prune
+    assert not options.engine("vlm", None, "none", "cpu").prune
+    with pytest.raises(UsageError, match="vlm"):
+        options.engine("light", None, "none", "cpu", prune=True)
+
+
+@pytest.mark.slow
+def test_bench_prune_compares_both_ways_on_the_same_pages(tiny: Callable[[str], Path]) -> None:
+    command = ["bench", "prune", "-m", str(tiny("qwen3_vl")), "--quant", "none", "--pages", "1"]
+    done = CliRunner().invoke(app, [*command, "--strategy", "whole", "--max-new-tokens", "4"])
+    assert done.exit_code == 0, done.output
+    (receipt, scan) = json.loads(done.stdout.splitlines()[-1])["rows"]
+    for row in (receipt, scan):
+        assert row["off"]["visual"] == row["off"]["visual_full"] == row["on"]["visual_full"]
+        assert row["saved"] == 1 - row["on"]["visual"] / row["off"]["visual"]
+        assert row["off"]["gold"] == row["on"]["gold"] > 500
+    assert scan["saved"] > 0.1

@@ -56,6 +56,7 @@ def ocr(
     max_tokens_per_page: options.MaxTokens = None,
     max_new_tokens: Annotated[int, typer.Option(min=1, help="Longest reply for one request.")] = 2048,
     slots: options.Slots = "auto",
+    prune: options.Prune = False,
     text_layer: Annotated[
         str, typer.Option(help="ignore, or auto: take a sound PDF text layer instead of reading.")
     ] = "ignore",
@@ -108,7 +109,7 @@ def ocr(
         s.Settings(
             page=s.PageSettings(text_layer=text_layer, password=options.password(password_file)),
             chunk=s.ChunkSettings(strategy=strategy, max_tokens_per_page=max_tokens_per_page),
-            engine=options.engine(engine, model, quant, device, slots),
+            engine=options.engine(engine, model, quant, device, slots, prune=prune),
             task=s.TaskSettings(
                 prompt=_prompt(prompt), max_new_tokens=max_new_tokens, keep_chunks=keep_chunks
             ),

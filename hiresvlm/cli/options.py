@@ -45,6 +45,9 @@ Quant = Annotated[
     str, typer.Option(metavar="int4|none", help="Weights of the model: 4 bits save memory, not time.")
 ]
 Device = Annotated[str, typer.Option(metavar="auto|cpu|cuda[:N]", help="Where the model runs.")]
+Prune = Annotated[
+    bool, typer.Option("--prune", help="Engine vlm: drop blank parts of images; fewer tokens, some risk.")
+]
 Slots = Annotated[str, typer.Option(metavar="N|auto", help="Requests in work at a time.")]
 Strategy = Annotated[
     str, typer.Option(metavar="NAME", help="auto, whole, fixed, naive, anyres, overlap, adaptive or seam.")
@@ -90,7 +93,9 @@ def choice(value: str, allowed: Sequence[str], option: str) -> str:
     raise UsageError(f"{option} {value!r} is not known", hint)
 
 
-def engine(name: str, model: str | None, quant: str, device: str, slots: str = "auto") -> EngineSettings:
+def engine(
+    name: str, model: str | None, quant: str, device: str, slots: str = "auto", *, prune: bool = False
+) -> EngineSettings:
     """Settings of the engine that the options name. A model means engine `vlm`. Raises `UsageError`.
 
     HIRESVLM_MODEL is a model like one of `--model`, unless the command line names another engine.
@@ -108,7 +113,11 @@ def engine(name: str, model: str | None, quant: str, device: str, slots: str = "
         name = "vlm"
     if model is not None and name != "vlm":
         raise UsageError(f"--model goes with --engine vlm, not with {name}")
-    return EngineSettings(name=name, model=model, quant=quant, device=device, slots=_slots(slots))
+    if prune and name not in ("auto", "vlm"):
+        raise UsageError(f"--prune goes with --engine vlm, not with {name}")
+    return EngineSettings(
+        name=name, model=model, quant=quant, device=device, slots=_slots(slots), prune=prune
+    )
 
 
 def _slots(text: str) -> int | None:

@@ -29,20 +29,18 @@ NOISE_FACTOR = 6
 NOISE_CAP = 24
 """But never later than here, as on a page full of text the quartile is text."""
 SPECKS = 4
-"""So many pixels of ink in a cell are none yet."""
+"""Fewer pixels of ink in a square of 3 x 3 are noise."""
 PAPER = 20
 PAPER_SHARE = 0.35
 """A document has a paper, dark or light: so much of it lies within `PAPER` levels of one grey. What has none
 is a photo, and of a photo nothing is dropped: published losses on photographed receipts are 3 to 5 points."""
-REACH = 1
-"""Cells around one with ink that are kept too."""
 
 
-def kept_cells(pixels: Pixels, factor: int, reach: int = REACH) -> NDArray[np.bool_] | None:
+def kept_cells(pixels: Pixels, factor: int) -> NDArray[np.bool_] | None:
     """Which cells of an image (h, w, 3) to keep, (h / factor, w / factor); None: all of them.
 
     It looks at gradients of each colour, so that neither polarity nor shades of the paper matter, after a
-    blur that takes the noise of a scan away. `reach`: cells of margin around ink.
+    blur that takes the noise of a scan away. Cells beside one with ink are kept too.
     """
     rows, columns = pixels.shape[0] // factor, pixels.shape[1] // factor
     if not _has_paper(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY)):
@@ -53,12 +51,11 @@ def kept_cells(pixels: Pixels, factor: int, reach: int = REACH) -> NDArray[np.bo
     steep[1:-1] = np.maximum(steep[1:-1], cv2.absdiff(smooth[2:], smooth[:-2]))
     gradient = steep.max(axis=2)
     limit = min(NOISE_CAP, max(FAINT, NOISE_FACTOR * float(np.quantile(gradient, 0.25))))
-    ink = (gradient > limit).reshape(rows, factor, columns, factor).sum(axis=(1, 3)) > SPECKS
-    if not ink.any():
-        return None
-    side = 2 * reach + 1
-    kept = cv2.dilate(ink.astype(np.uint8), np.ones((side, side), np.uint8)).astype(np.bool_)
-    return None if kept.all() else kept
+    ink = (gradient > limit).astype(np.uint8)
+    ink &= (cv2.boxFilter(ink, -1, (3, 3), normalize=False) >= SPECKS).astype(np.uint8)
+    inked = ink.reshape(rows, factor, columns, factor).max(axis=(1, 3))
+    kept = cv2.dilate(inked, np.ones((3, 3), np.uint8)).astype(np.bool_)
+    return None if kept.all() or not kept.any() else kept
 
 
 def _has_paper(gray: NDArray[np.uint8]) -> bool:
