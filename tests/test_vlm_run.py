@@ -73,6 +73,18 @@ def test_a_run_gives_records_with_tokens_times_and_confidence(engine: VlmEngine,
     assert stats["prequantized"] is False
 
 
+def test_chunks_of_a_record_have_the_tokens_that_were_sent(tiny: Callable[[str], Path], folder: Path) -> None:
+    settings = EngineSettings(
+        name="vlm", model=str(tiny("qwen2_5_vl")), quant="none", device="cpu", prune=True
+    )
+    engine = VlmEngine(settings)
+    path = make_png(folder / "page.png", [*TEXT, *[""] * 6, TEXT[0]])
+    (record,), _ = run_pages([path], engine, settings_of(engine, strategy="whole"))
+    tokens = record["tokens"]
+    assert tokens["visual"] == sum(chunk["visual_tokens"] for chunk in record["chunks"])
+    assert tokens["visual"] < tokens["visual_full"]
+
+
 @pytest.mark.parametrize("strategy", ["fixed", "anyres", "naive", "auto"])
 def test_published_ways_are_one_prompt_a_page(engine: VlmEngine, folder: Path, strategy: str) -> None:
     path = make_png(folder / "page.png", TEXT * 6, width=900)

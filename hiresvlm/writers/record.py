@@ -207,13 +207,16 @@ def _chunks(plan: Plan, replies: Sequence[Reply], context: Context) -> list[Reco
     for number, chunk in enumerate(plan.chunks):
         reply = by_request.get(0 if plan.joint else number)
         counted = reply is not None and not (plan.joint and number)
+        sent = (
+            reply.tokens.visual if reply is not None and not plan.joint else 0
+        )  # pruned, split: not as planned
         found.append(
             {
                 "id": number,
                 "role": chunk.role.value,
                 "box": box_list(chunk.box),
                 "scale": round((chunk.scale[0] * chunk.scale[1]) ** 0.5, 4),
-                "visual_tokens": chunk.tokens(context.profile.factor),
+                "visual_tokens": sent or chunk.tokens(context.profile.factor),
                 "output_tokens": reply.tokens.output if reply is not None and counted else None,
                 "stop": reply.stop.value if reply is not None else None,
             }
