@@ -109,7 +109,7 @@ def pictorial_scale(analysis: PageAnalysis, settings: ChunkSettings) -> float:
     As large as one image may be, or half its size where that loses nothing (see `quality`).
     """
     width, height = analysis.size
-    area = settings.max_tokens * settings.factor**2
+    area = float(settings.max_tokens * settings.factor**2)
     if settings.tile is not None:
         area = settings.tile**2 * min(width, height) / max(width, height)
     most = 0.5 if analysis.quality.detail < NOTHING_LOST else 1.0

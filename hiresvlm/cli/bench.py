@@ -8,7 +8,7 @@ import typer
 
 from hiresvlm.cli import options
 
-KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "ask")
+KINDS = ("receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "ask", "gpu")
 SWEEPS = ("height",)
 
 
@@ -39,7 +39,8 @@ def bench(
         bool, typer.Option("--fit", help="`ask`: fit the weights of the confidence, and print them.")
     ] = False,
     save: Annotated[
-        str | None, typer.Option(metavar="DIR", help="`chunking`: keep the generated pages.")
+        str | None,
+        typer.Option(metavar="PATH", help="`chunking`: keep the pages in it; `gpu`: write the result to it."),
     ] = None,
     height: Annotated[float, typer.Option(min=50, help="`cuts`: distance of cuts in pixels.")] = 400.0,
     model: Annotated[
@@ -51,6 +52,12 @@ def bench(
     max_new_tokens: Annotated[
         int, typer.Option(min=1, help="`engine`: longest answer where accuracy is measured.")
     ] = 1024,
+    tiny: Annotated[
+        bool, typer.Option("--tiny", help="`gpu`: small models, on the CPU too; says nothing about speed.")
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="`gpu`: begin nothing that may end later than this.")
+    ] = 440,
     verbose: options.Verbose = False,
 ) -> None:
     """Measure accuracy, speed or memory: a table for people, one JSON line last."""
@@ -68,6 +75,9 @@ def bench(
         return
     if what == "merge":
         benches.merging(folder, seed)
+        return
+    if what == "gpu":
+        benches.gpu(tiny, seconds, save)
         return
     if what == "nano":
         benches.nano(model, limit)
