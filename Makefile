@@ -7,7 +7,7 @@ OUT ?= out
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix bench samples nano clean
+.PHONY: help setup demo test check fix bench gpu samples nano clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,10 @@ fix: $(STAMP) ## repair what the linter can repair
 bench: $(STAMP) ## accuracy of the chunking strategies on samples/, memory over 500 pages
 	$(BIN)/hiresvlm bench samples samples/
 	$(BIN)/hiresvlm bench memory --engine echo --pages 500
+
+gpu: $(STAMP) ## speed of production-size models with random weights on a GPU, at most 8 minutes
+	@mkdir -p $(OUT)
+	timeout 480 $(BIN)/hiresvlm bench gpu --save $(OUT)/gpu.json
 
 nano: $(STAMP) ## train the model inside the package anew (hours; needs fonts, the error names them)
 	$(BIN)/python -m hiresvlm.nano.train all

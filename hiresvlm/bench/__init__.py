@@ -9,6 +9,7 @@ from hiresvlm.bench.chunking import Choice, chunking
 from hiresvlm.bench.cuts import cuts
 from hiresvlm.bench.engine import Choice as EngineChoice
 from hiresvlm.bench.engine import engine
+from hiresvlm.bench.gpu import gpu
 from hiresvlm.bench.heights import heights
 from hiresvlm.bench.loading import loads
 from hiresvlm.bench.memory import memory
@@ -30,6 +31,7 @@ __all__ = [
     "chunking",
     "cuts",
     "engine",
+    "gpu",
     "heights",
     "loads",
     "memory",

@@ -10,6 +10,7 @@ from hiresvlm.cli import options
 
 KINDS = (
     "receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "prune", "ask", "ask-vlm",
+    "gpu",
 )  # fmt: skip
 SWEEPS = ("height",)
 
@@ -46,7 +47,8 @@ def bench(
         bool, typer.Option("--fit", help="`ask`: fit the weights of the confidence, and print them.")
     ] = False,
     save: Annotated[
-        str | None, typer.Option(metavar="DIR", help="`chunking`: keep the generated pages.")
+        str | None,
+        typer.Option(metavar="PATH", help="`chunking`: keep the pages in it; `gpu`: write the result to it."),
     ] = None,
     stage: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="`ask-vlm`: only these rows.")
@@ -67,6 +69,12 @@ def bench(
     load: Annotated[
         bool, typer.Option("--load", help="`engine`: only the time of loading, of a larger model too.")
     ] = False,
+    tiny: Annotated[
+        bool, typer.Option("--tiny", help="`gpu`: small models, on the CPU too; says nothing about speed.")
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option(min=0, help="`gpu`: begin nothing that may end later than this.")
+    ] = 440,
     verbose: options.Verbose = False,
 ) -> None:
     """Measure accuracy, speed or memory: a table for people, one JSON line last."""
@@ -84,6 +92,9 @@ def bench(
         return
     if what == "merge":
         benches.merging(folder, seed)
+        return
+    if what == "gpu":
+        benches.gpu(tiny, seconds, save)
         return
     if what == "nano":
         benches.nano(model, limit)
