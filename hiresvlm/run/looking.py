@@ -22,6 +22,7 @@ from hiresvlm.batching import RequestFeed, generate
 from hiresvlm.datatypes import Failure, FailureKind, Place, Reply, Request, Step, Tokens, View
 from hiresvlm.engines import Asked as AskedEngine
 from hiresvlm.engines import Engine, EngineProfile, Focusing, Measured
+from hiresvlm.run.spans import covered
 from hiresvlm.workers import Done, Pool, Trouble
 
 if TYPE_CHECKING:
@@ -52,15 +53,21 @@ class Work:
     ms: float = 0.0
     encode_ms: float = 0.0
     prefill_ms: float = 0.0
-    decode_ms: float = 0.0
     ttft_ms: float | None = None
+    spans: list[tuple[float, float]] = field(default_factory=list)
+    """When its requests held slots, in seconds."""
+
+    @property
+    def decode_ms(self) -> float:
+        """Time in which at least one of its requests held a slot."""
+        return covered(self.spans) * 1e3
 
     def add(self, reply: Reply) -> None:
         self.tokens = self.tokens + reply.tokens
         self.requests += 1
         self.encode_ms += reply.encode_ms or 0.0
         self.prefill_ms += reply.prefill_ms or 0.0
-        self.decode_ms += (reply.finished - reply.started) * 1e3
+        self.spans.append((reply.started, reply.finished))
         if self.ttft_ms is None:
             self.ttft_ms = reply.ttft_ms
 
@@ -300,7 +307,7 @@ def total(work: Sequence[Work]) -> Work:
         result.ms += one.ms
         result.encode_ms += one.encode_ms
         result.prefill_ms += one.prefill_ms
-        result.decode_ms += one.decode_ms
+        result.spans += one.spans
         result.ttft_ms = one.ttft_ms if result.ttft_ms is None else result.ttft_ms
     return result
 

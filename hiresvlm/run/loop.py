@@ -16,6 +16,7 @@ from hiresvlm.errors import EngineLoadError, HiresvlmError
 from hiresvlm.report import Report
 from hiresvlm.run.sink import Sink
 from hiresvlm.run.source import PageSource
+from hiresvlm.run.spans import covered
 from hiresvlm.settings import Settings
 from hiresvlm.writers.record import Context, PageParts, Timing, document_record, page_record
 
@@ -297,19 +298,10 @@ def _timing(active: _Active) -> Timing:
     timing.encode = _total([reply.encode_ms for reply in replies])
     timing.prefill = _total([reply.prefill_ms for reply in replies])
     timing.ttft = first.ttft_ms
-    timing.decode = _covered([(reply.started, reply.finished) for reply in replies]) * 1e3
+    timing.decode = covered([(reply.started, reply.finished) for reply in replies]) * 1e3
     return timing
 
 
 def _total(values: list[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _covered(spans: list[tuple[float, float]]) -> float:
-    """Length of the union of time spans: a page that holds two slots at once is not counted twice."""
-    total, end = 0.0, float("-inf")
-    for start, finish in sorted(spans):
-        total += max(0.0, finish - max(start, end))
-        end = max(end, finish)
-    return total

@@ -50,11 +50,16 @@ class Pages:
 class Work(Protocol):
     """Tokens and times of the requests behind an answer."""
 
-    tokens: Tokens
-    encode_ms: float
-    prefill_ms: float
-    decode_ms: float
-    ttft_ms: float | None
+    @property
+    def tokens(self) -> Tokens: ...
+    @property
+    def encode_ms(self) -> float: ...
+    @property
+    def prefill_ms(self) -> float: ...
+    @property
+    def decode_ms(self) -> float: ...
+    @property
+    def ttft_ms(self) -> float | None: ...
 
 
 def answer_record(

@@ -40,7 +40,7 @@ RAISED = 0.6
 """Share of the doubt that evidence in the crop takes away."""
 INVENTED = 0.3
 """What is left of the confidence of an answer that the page does not have: never enough to be given..."""
-MISREAD = 0.6
+MISREAD = 0.5
 """...of one that differs from a line of the crop by a character or so..."""
 ELSEWHERE = 0.8
 """...and of one that stands on the page, but not in the crop."""
