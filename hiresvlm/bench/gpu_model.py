@@ -72,6 +72,7 @@ def build(name: str, device: torch.device, tiny: bool) -> Built:
         dtype=dtype,
         quant="none",
         load_s=0.0,
+        weights_s=0.0,
     )
     return Built(loaded, VisionEncoder(loaded, FeatureCache(2**28)))
 
