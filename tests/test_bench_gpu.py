@@ -10,7 +10,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from hiresvlm.bench import gpu, gpu_model
+from hiresvlm.bench import gpu, gpu_build, gpu_model
 from hiresvlm.bench.gpu import ANSWERS, CONTEXT, MEAN, MODELS, TINY, VISUAL, Run, Sizes, answer_lengths
 from hiresvlm.cli import app
 from hiresvlm.engines.vlm import device as devices
@@ -105,17 +105,17 @@ def test_nothing_is_begun_that_may_not_end_in_time(tmp_path: Path) -> None:
 def test_the_sizes_are_those_of_the_published_models(name: str) -> None:
     shape = PRESETS[name].shape
     assert shape is not None
-    config = gpu_model._config(shape).to_dict()
+    config = gpu_build.configuration(shape).to_dict()
     assert shape_of(config) == shape
 
 
 def test_images_have_the_tokens_that_are_asked_for() -> None:
-    built = gpu_model.build(MODELS[0], CPU, tiny=True)
+    built = gpu_build.build(MODELS[0], CPU, tiny=True)
     for visual in VISUAL:
-        (image,) = gpu_model.prompt_of(built, visual, 1).images
+        (image,) = gpu_build.prompt_of(built, visual, 1).images
         assert built.loaded.image.tokens(image.grid) == visual
         assert max(image.grid) <= 2 * min(image.grid)
-    assert len(gpu_model.prompt_of(built, 1272, 0, total=CONTEXT)) == CONTEXT
+    assert len(gpu_build.prompt_of(built, 1272, 0, total=CONTEXT)) == CONTEXT
 
 
 def test_answers_have_the_mean_that_is_named() -> None:

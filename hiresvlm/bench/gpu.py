@@ -40,7 +40,7 @@ from hiresvlm.errors import EngineLoadError, OutputError
 if TYPE_CHECKING:
     import torch
 
-    from hiresvlm.bench.gpu_model import Built
+    from hiresvlm.bench.gpu_build import Built
 
 MODELS: Final = ("qwen2.5-vl-3b", "qwen3-vl-4b")
 SLOTS: Final = (1, 8, 32, 64)
@@ -181,7 +181,7 @@ def _model(
     run: Run, name: str, device: torch.device, sizes: Sizes, limits: dict[str, Any], tiny: bool
 ) -> None:
     """All measurements of one model, first as it is, then in 4 bits."""
-    from hiresvlm.bench import gpu_model
+    from hiresvlm.bench import gpu_build, gpu_model
     from hiresvlm.engines.vlm import memory
 
     built: list[Built] = []
@@ -189,9 +189,9 @@ def _model(
     def build(quant: str) -> dict[str, Any]:
         began = time.perf_counter()
         if quant == "bf16":
-            built.append(gpu_model.build(name, device, tiny))
+            built.append(gpu_build.build(name, device, tiny))
         else:
-            gpu_model.to_nf4(built[0])
+            gpu_build.to_nf4(built[0])
         gpu_model.wait(device)
         seconds = time.perf_counter() - began
         return {"seconds": round(seconds, 2), "weights_bytes": built[0].loaded.weight_bytes}
