@@ -176,10 +176,12 @@ def one_sitting(
     seed: Annotated[int, typer.Option(help="of the samples")],
     folder: Annotated[Path, typer.Option("--out", help="checkpoints and logs")] = Path("out/nano"),
     decay: Annotated[float, typer.Option(help="share of the time in which the rate falls to zero")] = 0.0,
+    rate: Annotated[float | None, typer.Option(help="learning rate; that of the recipe by itself")] = None,
     threads: Annotated[int, typer.Option(help="CPU threads")] = 2,
 ) -> None:
     """One more sitting of a kind of the recipe."""
-    sitting = replace(RECIPE[number - 1], minutes=minutes, decay=decay)
+    planned = RECIPE[number - 1]
+    sitting = replace(planned, minutes=minutes, decay=decay, rate=rate or planned.rate)
     sit(sitting, folder, name, before, seed=seed, threads=threads)
 
 
