@@ -7,6 +7,7 @@ from hiresvlm.bench.ask_fit import ask_fit
 from hiresvlm.bench.ask_visual import STAGES, ask_visual
 from hiresvlm.bench.chunking import Choice, chunking
 from hiresvlm.bench.cuts import cuts
+from hiresvlm.bench.draft import draft
 from hiresvlm.bench.engine import Choice as EngineChoice
 from hiresvlm.bench.engine import engine
 from hiresvlm.bench.gpu import gpu
@@ -30,6 +31,7 @@ __all__ = [
     "ask_visual",
     "chunking",
     "cuts",
+    "draft",
     "engine",
     "gpu",
     "heights",

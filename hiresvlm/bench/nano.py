@@ -27,7 +27,7 @@ LONGEST: Final = 900
 
 def nano(model: str = "nano", limit: int | None = None) -> None:
     """Print a row for each kind of tile and a summary; `limit`: only the first N questions of each kind."""
-    items = _first(load_evaluation(), limit)
+    items = first(load_evaluation(), limit)
     found = {name: _run(model, quant, items) for quant, name in QUANTS.items()}
     rows = []
     for kind in dict.fromkeys(item.kind for item in items):
@@ -46,7 +46,8 @@ def nano(model: str = "nano", limit: int | None = None) -> None:
     json_line("nano", {"model": model, "rows": rows, "runs": {n: _plain(a) for n, a in found.items()}})
 
 
-def _first(items: Iterable[Item], limit: int | None) -> list[Item]:
+def first(items: Iterable[Item], limit: int | None) -> list[Item]:
+    """The first N questions of each kind, in order; None: all."""
     seen: dict[str, int] = defaultdict(int)
     kept = []
     for item in items:

@@ -9,8 +9,8 @@ import typer
 from hiresvlm.cli import options
 
 KINDS = (
-    "receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "prune", "ask", "ask-vlm",
-    "gpu",
+    "receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "draft", "prune", "ask",
+    "ask-vlm", "gpu",
 )  # fmt: skip
 SWEEPS = ("height",)
 
@@ -26,7 +26,10 @@ def bench(
         typer.Option(min=1, help="Pages of `memory`, `ask-vlm`; of a kind of `chunking`, `ask`."),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="`receipts`, `prune`: files; `ask-vlm`: questions a page.")
+        int | None,
+        typer.Option(
+            min=1, help="`receipts`, `prune`: files; `nano`, `draft`: of a kind; `ask-vlm`: questions a page."
+        ),
     ] = None,
     seed: Annotated[
         int, typer.Option(help="`chunking`, `merge`, `prune`, `ask`, `ask-vlm`: other pages.")
@@ -57,7 +60,10 @@ def bench(
     model: Annotated[
         str,
         typer.Option(
-            "--model", "-m", metavar="NAME_OR_DIR", help="`engine`, `nano`, `prune`, `ask-vlm`: which."
+            "--model",
+            "-m",
+            metavar="NAME_OR_DIR",
+            help="`engine`, `nano`, `draft`, `prune`, `ask-vlm`: which.",
         ),
     ] = "nano",
     quant: options.Quant = "int4",
@@ -98,6 +104,10 @@ def bench(
         return
     if what == "nano":
         benches.nano(model, limit)
+        return
+    if what == "draft":
+        options.choice(quant, ("int4", "none"), "--quant")
+        benches.draft(model, quant, limit)
         return
     if what == "prune":
         options.choice(quant, ("int4", "none"), "--quant")
