@@ -199,6 +199,29 @@ def publish(
     save_file(tensors, folder.with_name("glyph_head.safetensors"))
 
 
+@app.command("fusion")
+def fusion(
+    before: Annotated[Path, typer.Option("--from", help="checkpoint or published folder")],
+    steps: Annotated[int, typer.Option(min=1, help="of each arm")] = 300,
+    pages: Annotated[int, typer.Option(min=1, help="held-out pages to transcribe")] = 16,
+    questions: Annotated[int, typer.Option(min=1, help="held-out questions")] = 60,
+    seed: Annotated[int, typer.Option(help="of the samples and the resampler")] = 51,
+    rate: Annotated[float, typer.Option(help="of both arms")] = 1e-3,
+    threads: Annotated[int, typer.Option(help="CPU threads")] = 1,
+) -> None:
+    """An ablation: 32 gathered visual tokens against all of them. Prints one JSON line."""
+    from hiresvlm.nano.fusion import MIXTURE, compare, held_out
+
+    torch.set_num_threads(threads)
+    vocabulary = Vocabulary()
+    model, head = new_model(vocabulary), GlyphHead(VISION_WIDTH, len(vocabulary.alphabet))
+    restore(before, model, head)
+    stream = batches(Mixture(MIXTURE), seed=seed, budget=READ_BUDGET, answers=True)
+    chats = (batch for batch in stream if isinstance(batch, ChatBatch))
+    samples = held_out(pages, questions)
+    typer.echo(json.dumps(compare(model, head, chats, samples, steps=steps, seed=seed, rate=rate)))
+
+
 def sit(sitting: Sitting, folder: Path, name: str, before: Path | None, *, seed: int, threads: int) -> None:
     """Train for one sitting; the checkpoint is `folder/name.safetensors`, the log `folder/name.jsonl`."""
     torch.set_num_threads(threads)
