@@ -9,7 +9,8 @@ import typer
 from hiresvlm.cli import options
 
 KINDS = (
-    "receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "prune", "ask", "ask-vlm",
+    "receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "prune", "places", "ask",
+    "ask-vlm",
 )  # fmt: skip
 SWEEPS = ("height",)
 
@@ -22,14 +23,12 @@ def bench(
     engine: Annotated[str, typer.Option(help="Engine of `memory`.")] = "echo",
     pages: Annotated[
         int | None,
-        typer.Option(min=1, help="Pages of `memory`, `ask-vlm`; of a kind of `chunking`, `ask`."),
+        typer.Option(min=1, help="Pages of `memory`, `ask-vlm`; of a kind of the others."),
     ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, help="`receipts`, `prune`: files; `ask-vlm`: questions a page.")
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="`chunking`, `merge`, `prune`, `ask`, `ask-vlm`: other pages.")
-    ] = 1,
+    seed: Annotated[int, typer.Option(help="Of all that make pages: other pages.")] = 1,
     kind: Annotated[
         list[str] | None, typer.Option(metavar="KIND", help="`chunking`, `ask`: only these kinds of pages.")
     ] = None,
@@ -55,7 +54,10 @@ def bench(
     model: Annotated[
         str,
         typer.Option(
-            "--model", "-m", metavar="NAME_OR_DIR", help="`engine`, `nano`, `prune`, `ask-vlm`: which."
+            "--model",
+            "-m",
+            metavar="NAME_OR_DIR",
+            help="`engine`, `nano`, `prune`, `places`, `ask-vlm`: which.",
         ),
     ] = "nano",
     quant: options.Quant = "int4",
@@ -98,6 +100,10 @@ def bench(
                 model, quant, pages or 12, seed, tuple(strategy or ("auto",)), limit, max_new_tokens
             ),
         )
+        return
+    if what == "places":
+        options.choice(quant, ("int4", "none"), "--quant")
+        benches.places(model, quant, pages or 6, seed, max_new_tokens)
         return
     if what == "engine":
         options.choice(quant, ("int4", "none"), "--quant")
