@@ -16,6 +16,7 @@ from hiresvlm.bench.loading import loads
 from hiresvlm.bench.memory import memory
 from hiresvlm.bench.nano import nano
 from hiresvlm.bench.overlaps import merging
+from hiresvlm.bench.places import places
 from hiresvlm.bench.pruning import Choice as PruningChoice
 from hiresvlm.bench.pruning import pruning
 from hiresvlm.bench.receipts import receipts
@@ -39,6 +40,7 @@ __all__ = [
     "memory",
     "merging",
     "nano",
+    "places",
     "pruning",
     "receipts",
     "samples",

@@ -9,8 +9,8 @@ import typer
 from hiresvlm.cli import options
 
 KINDS = (
-    "receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "draft", "prune", "ask",
-    "ask-vlm", "gpu",
+    "receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "draft", "prune", "places",
+    "ask", "ask-vlm", "gpu",
 )  # fmt: skip
 SWEEPS = ("height",)
 
@@ -23,7 +23,7 @@ def bench(
     engine: Annotated[str, typer.Option(help="Engine of `memory`.")] = "echo",
     pages: Annotated[
         int | None,
-        typer.Option(min=1, help="Pages of `memory`, `ask-vlm`; of a kind of `chunking`, `ask`."),
+        typer.Option(min=1, help="Pages of `memory`, `ask-vlm`; of a kind of the others."),
     ] = None,
     limit: Annotated[
         int | None,
@@ -31,9 +31,7 @@ def bench(
             min=1, help="`receipts`, `prune`: files; `nano`, `draft`: of a kind; `ask-vlm`: questions a page."
         ),
     ] = None,
-    seed: Annotated[
-        int, typer.Option(help="`chunking`, `merge`, `prune`, `ask`, `ask-vlm`: other pages.")
-    ] = 1,
+    seed: Annotated[int, typer.Option(help="Of all that make pages: other pages.")] = 1,
     kind: Annotated[
         list[str] | None, typer.Option(metavar="KIND", help="`chunking`, `ask`: only these kinds of pages.")
     ] = None,
@@ -63,7 +61,7 @@ def bench(
             "--model",
             "-m",
             metavar="NAME_OR_DIR",
-            help="`engine`, `nano`, `draft`, `prune`, `ask-vlm`: which.",
+            help="`engine`, `nano`, `draft`, `prune`, `places`, `ask-vlm`: which.",
         ),
     ] = "nano",
     quant: options.Quant = "int4",
@@ -119,6 +117,10 @@ def bench(
                 model, quant, pages or 12, seed, tuple(strategy or ("auto",)), limit, max_new_tokens
             ),
         )
+        return
+    if what == "places":
+        options.choice(quant, ("int4", "none"), "--quant")
+        benches.places(model, quant, pages or 6, seed, max_new_tokens)
         return
     if what == "engine":
         options.choice(quant, ("int4", "none"), "--quant")
