@@ -9,8 +9,8 @@ import typer
 from hiresvlm.cli import options
 
 KINDS = (
-    "receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "draft", "prune", "places",
-    "ask", "ask-vlm", "gpu",
+    "receipts", "samples", "memory", "chunking", "cuts", "merge", "engine", "nano", "draft", "prune",
+    "places", "ask", "ask-vlm", "gpu",
 )  # fmt: skip
 SWEEPS = ("height",)
 
