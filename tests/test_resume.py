@@ -412,7 +412,7 @@ def test_nothing_of_a_page_is_kept_once_it_is_written(folder: Path, out: Path) -
     documents = expand([str(folder), "missing.pdf"])
     with contextlib.closing(sink):
         made = loop._Run(
-            documents, settings, context, sink, Reporter(quiet=True), lambda: engine, lambda: False
+            documents, settings, context, sink, Reporter(quiet=True), lambda: engine, lambda: False, None
         )
         made.go()
     for fd in (read, write):
