@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -172,10 +173,16 @@ def test_rows_that_repeat_are_found_in_the_answer_itself() -> None:
 
 
 @pytest.mark.slow
-def test_the_command_prints_a_table_and_a_json_line() -> None:
-    result = CliRunner().invoke(app, ["bench", "draft", "--quant", "none", "--limit", "1"])
+def test_the_command_prints_a_table_and_a_json_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On four small tiles and in one round, for time."""
+    module = import_module("hiresvlm.bench.draft")  # not the function of that name
+    tiles = tuple(item for item in load_evaluation() if item.kind in ("line", "few", "form-en"))
+    monkeypatch.setattr(module, "load_evaluation", lambda: tiles)
+    monkeypatch.setattr(module, "ROUNDS", 1)
+    result = CliRunner().invoke(app, ["bench", "draft", "--quant", "none", "--limit", "2"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout.splitlines()[-1])
+    assert found["tiles"] == 4  # questions are left out
     ways = {row["way"]: row for row in found["rows"]}
     assert list(ways) == ["plain greedy", "draft: light", "draft: right text", "draft: none", "16 slots"]
     for row in ways.values():

@@ -3,8 +3,8 @@ nano's evaluation set.
 
 Everything is measured in one run on the same requests, from pixels to tokens, with an empty feature cache.
 All ways take turns, and of each the least time counts, because other programs of the machine only add to it.
-Drafts are `light`'s transcript of the same tile, the right text (what a good PDF holds) and
-none at all, when only the answer itself is looked up. An answer ends as in the engine but is not tried again.
+Drafts are `light`'s transcript of the same tile, the right text (what the text layer of a good PDF holds) and
+none at all, when only the answer itself is looked up. An answer ends as in the engine; none is tried again.
 """
 
 from __future__ import annotations
