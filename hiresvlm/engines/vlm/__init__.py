@@ -6,6 +6,7 @@ device, memory, quantization        GPU or CPU; what fits; NF4
 loading                             a folder -> weights, tokenizer, image settings
 inputs, tiles, attention, vision, cache  pixels -> features
 pruning                             blank cells, dropped before the vision tower
+stitching                           tiles of a page as one image (an experiment, `bench places`)
 slots, positions, sampling          features -> tokens, rows joining and leaving a running batch
 admission, loop                     what is in work when; memory that runs out
 stopping, ink, ladder, splitting, confidence    whether an answer is to be believed
