@@ -481,3 +481,29 @@ def test_the_shape_of_an_early_flat_config() -> None:
     assert (shape.head_dim, shape.factor, shape.temporal, shape.tied) == (16, 28, 2, True)
     with pytest.raises(KeyError):
         shape_of({"model_type": "qwen3_vl", "vision_config": {}})
+
+
+def test_no_code_is_fetched_when_bitsandbytes_is_imported(tmp_path: Path) -> None:
+    """On some CPUs it asks the hub for compiled code where the package `kernels` is installed."""
+    marker = tmp_path / "asked"
+    (tmp_path / "kernels.py").write_text(f"open({str(marker)!r}, 'w').close()\n", encoding="utf-8")
+    code = (
+        "from hiresvlm.engines.vlm import quantization as q\n"
+        "q.import_bitsandbytes()\n"
+        "with q.installed_code_only():\n"
+        "    try:\n"
+        "        import kernels\n"
+        "    except ImportError:\n"
+        "        print('refused')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout == "refused\n", done.stderr
+    assert done.stderr == ""
+    assert not marker.exists()

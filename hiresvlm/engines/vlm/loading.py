@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import logging
 import sys
 import time
 from collections.abc import Mapping
@@ -95,8 +94,8 @@ def import_libraries(model: Model, quant: str) -> None:
 
         getattr(transformers, CLASSES.get(model.config["model_type"], "AutoModelForImageTextToText"))
         if quant == "int4":
+            quantization.import_bitsandbytes()
             importlib.import_module("transformers.integrations.bitsandbytes")
-            importlib.import_module("bitsandbytes")
         if first:
             gc.freeze()
     finally:
@@ -169,7 +168,8 @@ def read_weights(model: Model, quant: str, device: str, *, as_stored: bool = Fal
 
     hf_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    if quant == "int4":
+        quantization.import_bitsandbytes()
     dtype = torch.float32 if device == "cpu" else torch.bfloat16
     options: dict[str, Any] = {}
     if quant == "int4" and not model.quantized:

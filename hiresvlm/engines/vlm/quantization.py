@@ -6,12 +6,17 @@ layer keep their precision: they are a small part of the memory and a large part
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
+import logging
 import os
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hiresvlm.engines.vlm.device import cache_folder, choose, prepare_environment
 from hiresvlm.engines.vlm.families import Family, skipped
@@ -23,6 +28,30 @@ if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel
 
 _BESIDE_WEIGHTS = (".json", ".jinja", ".txt")
+
+
+def import_bitsandbytes() -> None:
+    """Import it before anything else does, and without what it does beside that. Raises `ImportError`."""
+    logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
+    with installed_code_only():
+        importlib.import_module("bitsandbytes")
+
+
+@contextlib.contextmanager
+def installed_code_only() -> Iterator[None]:
+    """Within it the package `kernels` cannot be imported.
+
+    On CPUs with AVX512-BF16 the import of bitsandbytes fetches compiled code from the hub with it and loads
+    that. A local model makes no network call, and no code is run but what was installed.
+    """
+    modules: dict[str, Any] = sys.modules
+    before = {name: modules[name] for name in ("kernels",) if name in modules}
+    modules["kernels"] = None
+    try:
+        yield
+    finally:
+        del modules["kernels"]
+        modules.update(before)
 
 
 def nf4(compute: torch.dtype, family: Family) -> BitsAndBytesConfig:
