@@ -427,6 +427,25 @@ def test_a_schema_that_cannot_be_used_is_refused(text: str) -> None:
         ask.Schema(text)
 
 
+def test_the_schema_itself_may_be_a_reference() -> None:
+    """As generators write it for a model that refers to itself."""
+    bill = {"type": "object", "properties": {"total": {"type": "number"}}}
+    found = filled({"$ref": "#/$defs/Bill", "$defs": {"Bill": bill}}, INVOICE)
+    assert (found.value, found.problems) == ({"total": 15.5}, [])
+
+
+@pytest.mark.parametrize("last", [{"type": "string"}, {"type": "object", "properties": {}}])
+def test_references_that_multiply_are_refused_before_they_are_followed(last: dict[str, object]) -> None:
+    """Ten fields of ten fields and so on: 10^11 of them in two kilobytes, which took forever to count."""
+    parts = {
+        f"d{n}": {"properties": {name: {"$ref": f"#/$defs/d{n + 1}"} for name in "abcdefghij"}}
+        for n in range(11)
+    }
+    text = json.dumps({**parts["d0"], "$defs": {**parts, "d11": last}})
+    with pytest.raises(ask.SchemaError, match="more than 500 fields"):
+        ask.Schema(text)
+
+
 @settings(deadline=None)
 @given(st.lists(st.text(min_size=1, max_size=40), max_size=12))
 def test_no_page_breaks_the_reader(texts: list[str]) -> None:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import islice
 from typing import Any
 
 from hiresvlm.ask import fields, values
@@ -55,13 +56,14 @@ class Schema:
 
     def __init__(self, text: str, table: tuple[Field, ...] = fields.FIELDS) -> None:
         self._table = table
-        self._root = parse(text)
+        self._whole = parse(text)
+        self._root = self._resolve(self._whole)
         if not self._properties(self._root, 0):
             raise SchemaError("it has no properties, so there is nothing to ask")
-        count = sum(1 for _ in self._leaves(self._root, 0))
-        if count > MAX_FIELDS:
-            raise SchemaError(f"it has {count} fields; the limit is {MAX_FIELDS}")
-        self._validator = _validator(self._root)
+        # References can make exponentially many fields of a few lines, so counting ends at the limit.
+        if sum(1 for _ in islice(self._leaves(self._root, 0), MAX_FIELDS + 1)) > MAX_FIELDS:
+            raise SchemaError(f"it has more than {MAX_FIELDS} fields")
+        self._validator = _validator(self._whole)
 
     def fill(self, pages: Sequence[PageText], reader: Reader, top_pages: int) -> Filled:
         """Ask for every field. Never raises for what a document says."""
@@ -179,7 +181,7 @@ class Schema:
             part = self._resolve(raw)
             if _is(part, "array") and isinstance(part.get("items"), dict):
                 part = self._resolve(part["items"])
-            if "properties" in part:
+            if self._properties(part, depth + 1):
                 yield from self._leaves(part, depth + 1)
             else:
                 yield name
@@ -206,7 +208,7 @@ class Schema:
     def _pointer(self, reference: str) -> dict[str, Any]:
         if not reference.startswith("#"):
             raise SchemaError(f"the reference {reference!r} leads out of the file; only #/... can be used")
-        here: Any = self._root
+        here: Any = self._whole
         for token in reference[1:].strip("/").split("/") if reference != "#" else ():
             name = token.replace("~1", "/").replace("~0", "~")
             here = here.get(name) if isinstance(here, dict) else None
