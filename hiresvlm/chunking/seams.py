@@ -137,15 +137,7 @@ def split(analysis: PageAnalysis, region: Box, scale: float, settings: ChunkSett
         axis, chosen = "x", across
     else:
         axis, chosen = "y", down
-    if not chosen:
-        return [region]
-    boxes: list[Box] = []
-    for part in cuts.parts(region, chosen, axis):
-        inked = around_ink(analysis, part)
-        if inked is not None:
-            smaller = inked.area < 0.95 * region.area
-            boxes += split(analysis, inked, scale, settings) if smaller else [inked]
-    return boxes
+    return _parts(analysis, region, axis, chosen, scale, settings)
 
 
 def _squared(
@@ -160,6 +152,18 @@ def _squared(
     axis = "y" if down >= across else "x"
     parts = max(across, down)
     chosen = cuts.cut(analysis, region, parts, axis)
+    return _parts(analysis, region, axis, chosen, scale, settings)
+
+
+def _parts(
+    analysis: PageAnalysis,
+    region: Box,
+    axis: str,
+    chosen: list[cuts.Cut],
+    scale: float,
+    settings: ChunkSettings,
+) -> list[Box]:
+    """A region cut at the chosen places, its parts trimmed to their ink and cut again where they need it."""
     if not chosen:
         return [region]
     boxes: list[Box] = []

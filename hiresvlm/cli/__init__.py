@@ -49,7 +49,7 @@ def _register() -> None:
     app.command("ocr")(ocr.ocr)
     app.command("ask")(ask.ask)
     app.command("plan")(plan.plan)
-    app.command("bench")(bench.bench)
+    app.add_typer(bench.app, name="bench")
     app.command("quantize")(quantize.quantize)
     app.command("doctor")(doctor.doctor)
 

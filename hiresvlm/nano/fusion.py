@@ -10,7 +10,6 @@ the page. The resampler starts from nothing, the rest of both arms does not, whi
 
 import copy
 import itertools
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,7 @@ from hiresvlm.nano.losses import GlyphHead, glyph_loss, guided, see
 from hiresvlm.nano.model import MERGE
 from hiresvlm.nano.reading import character_errors
 from hiresvlm.nano.tokens import VISION_END, VISION_START, Vocabulary
-from hiresvlm.nano.train import GLYPH_WEIGHT, WARMUP_STEPS, Sitting, optimizers
+from hiresvlm.nano.train import GLYPH_WEIGHT, WARMUP_STEPS, Sitting, advance, optimizers
 
 QUERIES = 32
 HEADS = 4
@@ -154,7 +153,6 @@ class Arm:
         """The loss of the next token in each step."""
         extra = nn.ModuleList([self.head, *([self.resampler] if self.resampler else [])])
         steppers = optimizers(self.model, extra, Sitting("read", 0, {}, rate=rate, tower_share=0.5))
-        parameters = [p for stepper in steppers for group in stepper.param_groups for p in group["params"]]
         warmup, losses = min(WARMUP_STEPS, max(1, steps // 5)), []
         with guided(self.model):
             self.model.train()
@@ -163,14 +161,7 @@ class Arm:
                 following = self._next(shown)
                 glyph, _ = glyph_loss(self.head, shown.hidden, batch.tower.labels)
                 torch.autograd.backward(following + GLYPH_WEIGHT * glyph)
-                norm = nn.utils.clip_grad_norm_(parameters, 1.0)
-                factor = min(1.0, (step + 1) / warmup, (steps - step) / (DECAY * steps))
-                for stepper in steppers:
-                    for group in stepper.param_groups:
-                        group["lr"] = group["base"] * factor
-                    if math.isfinite(norm):
-                        stepper.step()
-                    stepper.zero_grad(set_to_none=True)
+                advance(steppers, min(1.0, (step + 1) / warmup, (steps - step) / (DECAY * steps)))
                 losses.append(following.item())
         self.model.eval()
         return losses

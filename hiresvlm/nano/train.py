@@ -8,7 +8,7 @@ the one before it; its optimizer starts anew, which costs the warm-up.
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -81,6 +81,18 @@ def optimizers(model: nn.Module, head: nn.Module, sitting: Sitting) -> list[torc
         torch.optim.Muon(groups(matrices), weight_decay=WEIGHT_DECAY, adjust_lr_fn="match_rms_adamw"),
         torch.optim.AdamW(groups(others), betas=(0.9, 0.98), weight_decay=0.0),
     ]
+
+
+def advance(steppers: Sequence[torch.optim.Optimizer], factor: float) -> None:
+    """One step at this share of the rates, gradients clipped to norm 1; none where they are not finite."""
+    groups = [group for stepper in steppers for group in stepper.param_groups]
+    norm = nn.utils.clip_grad_norm_([p for group in groups for p in group["params"]], 1.0)
+    for group in groups:
+        group["lr"] = group["base"] * factor
+    for stepper in steppers:
+        if math.isfinite(norm):
+            stepper.step()
+        stepper.zero_grad(set_to_none=True)
 
 
 class Log:
@@ -248,7 +260,6 @@ def _train(
     log: Log,
 ) -> None:
     steppers = optimizers(model, head, sitting)
-    parameters = [p for stepper in steppers for group in stepper.param_groups for p in group["params"]]
     started = saved = time.monotonic()
     seconds, step = sitting.minutes * 60, 0
     while (spent := time.monotonic() - started) < seconds:
@@ -260,15 +271,9 @@ def _train(
             losses = tower_losses(model, head, batch)
             loss = losses["glyph"]
         torch.autograd.backward(loss)
-        norm = nn.utils.clip_grad_norm_(parameters, 1.0)
         left = (seconds - spent) / seconds
         factor = min(1.0, (step + 1) / WARMUP_STEPS, left / sitting.decay if sitting.decay else 1.0)
-        for stepper in steppers:
-            for group in stepper.param_groups:
-                group["lr"] = group["base"] * factor
-            if math.isfinite(norm):
-                stepper.step()
-            stepper.zero_grad(set_to_none=True)
+        advance(steppers, factor)
         step += 1
         log.add(losses, step=step, minutes=round(spent / 60, 2), factor=round(factor, 3))
         if time.monotonic() - saved > SAVE_EVERY_S:
