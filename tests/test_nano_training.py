@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForImageTextToText, AutoTokenizer
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
+from hiresvlm.engines.vlm.attention import attend
 from hiresvlm.nano import train
 from hiresvlm.nano.batches import (
     GLYPHS_PER_PATCH,
@@ -23,7 +24,7 @@ from hiresvlm.nano.batches import (
     tower_batch,
 )
 from hiresvlm.nano.data import ALPHABET, Sample, Tile
-from hiresvlm.nano.export import export
+from hiresvlm.nano.export import export, tokenizer
 from hiresvlm.nano.losses import GlyphHead, chat_losses, glyph_loss, guided, see
 from hiresvlm.nano.model import VISION_WIDTH, new_model
 from hiresvlm.nano.reading import read
@@ -140,16 +141,109 @@ def test_the_answer_of_one_sample_does_not_depend_on_the_padding_of_another(mode
     assert both == pytest.approx((alone[0] * 4 + alone[1] * 31) / 35, abs=1e-4)
 
 
-def test_answers_to_questions_count_more_and_the_label_is_looked_at_first(model) -> None:
+def test_answers_to_questions_count_more_and_their_labels_are_looked_for(model) -> None:
     tile = random_tile(5)
     asked = replace(sample_of(tile, "what?"), label=(0, 30.0, 40.0))
-    batch = chat_batch([asked, sample_of(tile)], VOCABULARY)
-    assert batch.weights.tolist() == [QUESTION_WEIGHT, 1.0]
+    nowhere = Sample((tile,), "which?", "none", np.full((4, 3), -1, np.float32))
+    batch = chat_batch([asked, sample_of(tile), sample_of(tile, "who?"), nowhere], VOCABULARY)
+    assert batch.weights.tolist() == [QUESTION_WEIGHT, 1.0, QUESTION_WEIGHT, QUESTION_WEIGHT]
     first = batch.ids[0].tolist().index(VOCABULARY.ids["<|image_pad|>"])
-    last = int((batch.labels[0] != IGNORED).nonzero()[0])  # the end of the prompt, the first answer follows
-    assert batch.reads[0, last] == first + 1 * 3 + 1  # 28-px cells of a tile of 84 x 56
-    assert (batch.reads[0, :last] == -1).all()
-    assert (batch.reads[1, : last - 5] == -1).all()
+    ends = [int((row != IGNORED).nonzero()[0]) for row in batch.labels]  # of the prompts, answers follow
+    label = first + 1 * 3 + 1  # 28-px cells of a tile of 84 x 56
+    assert batch.finds.tolist() == [
+        [0, ends[0], label, batch.reads[0, ends[0] + 1]],
+        [2, ends[2], -1, batch.reads[2, ends[2] + 1]],
+    ]
+    assert all((batch.reads[row, : end + 1] == -1).all() for row, end in enumerate(ends))
+
+
+def test_further_questions_are_turns_of_the_same_chat(model) -> None:
+    tile = random_tile(6, length=12)
+    whole = sample_of(tile).where
+
+    def answered(question: str, start: int, stop: int, **rest: object) -> Sample:
+        return Sample((tile,), question, tile.text[start:stop], whole[start:stop], **rest)
+
+    second, third = answered("总额?", 3, 5, label=(0, 1.0, 1.0)), answered("no. 3?", 8, 12)
+    batch = chat_batch([answered("no. 1?", 0, 2, further=(second, third))], VOCABULARY)
+    answers = "".join(VOCABULARY.tokens[n] if n != IGNORED else "" for n in batch.labels[0].tolist())
+    end = "<|im_end|>"
+    assert answers == f"{tile.text[0:2]}{end}{tile.text[3:5]}{end}{tile.text[8:12]}{end}"
+    chat = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "no. 1?"}]}]
+    for question, answer in (("总额?", tile.text[0:2]), ("no. 3?", tile.text[3:5])):
+        chat += [{"role": "assistant", "content": answer}, {"role": "user", "content": question}]
+    text = tokenizer(VOCABULARY).apply_chat_template(chat, add_generation_prompt=True, tokenize=False)
+    text = text.replace("<|image_pad|>", "<|image_pad|>" * 6)
+    assert tokenizer(VOCABULARY)(text + tile.text[8:12]).input_ids == batch.ids[0].tolist()
+    cell = cells(whole, [(2, 3)]) + batch.ids[0].tolist().index(VOCABULARY.ids["<|image_pad|>"])
+    for (_, place, label, value), start, stop in zip(
+        batch.finds.tolist(), (0, 3, 8), (2, 5, 12), strict=True
+    ):
+        assert batch.reads[0, place + 1 : place + 1 + stop - start].tolist() == cell[start:stop].tolist()
+        assert value == cell[start]
+        assert (label >= 0) == (start == 3)
+
+
+@pytest.mark.parametrize("precision", [torch.float32, torch.bfloat16])
+def test_guides_look_at_the_label_and_the_value_that_were_asked_for(model, precision) -> None:
+    """Gradients of the guides lift the attention of their heads where they should look."""
+    torch.manual_seed(4)
+    fresh, head = new_model(VOCABULARY), GlyphHead(VISION_WIDTH, len(ALPHABET))
+    asked = replace(sample_of(random_tile(5), "what?"), label=(0, 30.0, 40.0))
+    batch = chat_batch([asked, asked], VOCABULARY)
+    steppers = train.optimizers(fresh, head, train.Sitting("read", 1, {"line": 1}))
+    found = []
+    with guided(fresh):
+        fresh.train()
+        for _ in range(30):
+            with torch.autocast("cpu", precision, enabled=precision != torch.float32):
+                guide = chat_losses(fresh, head, batch)["guide"]
+            torch.autograd.backward(guide)
+            train.advance(steppers, 1.0)
+            found.append(guide.item())
+    assert found[-1] < 0.25 * found[0]
+
+
+def test_plain_attention_is_that_of_the_kernel() -> None:
+    torch.manual_seed(5)
+    query, key, value = torch.randn(2, 4, 9, 8), torch.randn(2, 2, 9, 8), torch.randn(2, 2, 9, 8)
+    for causal in (False, True):
+        exact = attend(query, key, value, 0.3, causal)
+        half = attend(query.bfloat16(), key.bfloat16(), value.bfloat16(), 0.3, causal)
+        assert half.dtype == torch.bfloat16
+        assert torch.allclose(half.float(), exact, atol=0.03)
+
+
+@pytest.mark.parametrize("stage", ["tower", "read"])
+def test_a_sitting_that_was_broken_off_goes_on_where_it_was_saved(stage, tmp_path, monkeypatch) -> None:
+    tiles = [random_tile(n) for n in range(2)]
+    made = (
+        chat_batch([sample_of(t) for t in tiles], VOCABULARY)
+        if stage == "read"
+        else tower_batch(tiles, VOCABULARY)
+    )
+    steps = [0]
+
+    def some(mixture, *, seed, budget, answers):
+        while True:
+            steps[0] += 1
+            if steps[0] == 4:
+                raise KeyboardInterrupt
+            yield made
+
+    monkeypatch.setattr(train, "batches", some)
+    monkeypatch.setattr(train, "SAVE_EVERY_S", 0.0)
+    sitting = train.Sitting(stage, 0.05, {"line": 1})
+    with pytest.raises(KeyboardInterrupt):
+        train.sit(sitting, tmp_path, "a", None, seed=1, threads=1)
+    saved = train.minutes_spent(tmp_path / "a.safetensors")
+    assert 0 < saved < 0.05
+    path = train.sit(sitting, tmp_path, "a", None, seed=1, threads=1)
+    assert train.minutes_spent(path) == 0.05
+    before = steps[0]
+    assert before > 4
+    train.sit(sitting, tmp_path, "a", None, seed=1, threads=1)
+    assert steps[0] == before, "a sitting that is done is left out"
 
 
 def test_a_training_goes_on_from_published_weights(tmp_path: Path) -> None:

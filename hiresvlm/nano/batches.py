@@ -1,7 +1,9 @@
 """From training samples to tensors: patches, prompts, labels, and what the two auxiliary losses aim at."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 
 from hiresvlm.nano.data import Sample, Tile
 from hiresvlm.nano.model import FACTOR, MERGE, PATCH
-from hiresvlm.nano.tokens import SPECIAL_TOKENS, Vocabulary
+from hiresvlm.nano.tokens import SPECIAL_TOKENS, TRANSCRIBE, Vocabulary
 
 IGNORED = -100
 """A label that no loss counts."""
@@ -84,15 +86,20 @@ class TowerBatch:
     grid: torch.Tensor  # (images, 3): 1, rows and columns of patches
     labels: torch.Tensor  # (patches, 4)
 
+    def to(self, device: torch.device) -> TowerBatch:
+        """The same on another device."""
+        return TowerBatch(self.patches.to(device), self.grid.to(device), self.labels.to(device))
+
 
 @dataclass(frozen=True)
 class ChatBatch:
     """Prompts with answers, padded on the right, for the second stage; all (B, L) but the images.
 
-    `labels`: the token that FOLLOWS each position, `IGNORED` outside the answer. `reads`: the column of the
-    visual token that the character AT each position was read from, -1 where there is none; at the end of a
-    question, that of the label. `weights`: (B,)
-    what an answer counts.
+    `labels`: the token that FOLLOWS each position, `IGNORED` outside the answers. `reads`: the column of the
+    visual token that the character AT each position was read from, -1 where there is none. `finds`: (n, 4)
+    of each question whose answer is printed: its row, the column of its last token, and those of the visual
+    tokens with the end of its label (-1 where it has none) and with the first character of the answer.
+    `weights`: (B,) what an answer counts.
     """
 
     tower: TowerBatch
@@ -100,7 +107,12 @@ class ChatBatch:
     mask: torch.Tensor
     labels: torch.Tensor
     reads: torch.Tensor
+    finds: torch.Tensor
     weights: torch.Tensor
+
+    def to(self, device: torch.device) -> ChatBatch:
+        """The same on another device."""
+        return ChatBatch(**{field.name: getattr(self, field.name).to(device) for field in fields(self)})
 
 
 def tower_batch(tiles: Sequence[Tile], vocabulary: Vocabulary) -> TowerBatch:
@@ -114,30 +126,52 @@ def tower_batch(tiles: Sequence[Tile], vocabulary: Vocabulary) -> TowerBatch:
 
 def chat_batch(samples: Sequence[Sample], vocabulary: Vocabulary) -> ChatBatch:
     """Pack samples; those of one batch should be of like length, the padding is computed too."""
-    image_pad, end = vocabulary.ids["<|image_pad|>"], vocabulary.ids["<|im_end|>"]
-    rows: list[tuple[list[int], list[int], list[int]]] = []
-    for sample in samples:
-        shapes = [(tile.pixels.shape[0] // FACTOR, tile.pixels.shape[1] // FACTOR) for tile in sample.tiles]
-        prompt = vocabulary.prompt([h * w for h, w in shapes], sample.question)
-        answer = [*vocabulary.encode(sample.target), end]
-        columns = [n for n, token in enumerate(prompt) if token == image_pad]
-        reads = [columns[cell] if cell >= 0 else -1 for cell in cells(sample.where, shapes)]
-        labels = [*[IGNORED] * (len(prompt) - 1), *answer]
-        found = [-1] * len(prompt)
-        if sample.label is not None:
-            # Before the value can be read, its label must be found: the end of the prompt reads the label.
-            found[-1] = columns[int(cells(np.array([sample.label], np.float32), shapes)[0])]
-        rows.append((prompt + answer[:-1], labels, [*found, *reads]))
-    length = max(len(ids) for ids, *_ in rows)
+    rows = [_row(sample, vocabulary) for sample in samples]
+    length = max(len(row.ids) for row in rows)
 
     def padded(values: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
         return torch.tensor([[*row, *[fill] * (length - len(row))] for row in values])
 
+    finds = [(number, *find) for number, row in enumerate(rows) for find in row.finds]
     return ChatBatch(
         tower_batch([tile for sample in samples for tile in sample.tiles], vocabulary),
-        padded([row[0] for row in rows], vocabulary.ids["<|endoftext|>"]),
-        padded([[1] * len(row[0]) for row in rows], 0),
-        padded([row[1] for row in rows], IGNORED),
-        padded([row[2] for row in rows], -1),
+        padded([row.ids for row in rows], vocabulary.ids["<|endoftext|>"]),
+        padded([[1] * len(row.ids) for row in rows], 0),
+        padded([row.labels for row in rows], IGNORED),
+        padded([row.reads for row in rows], -1),
+        torch.tensor(finds, dtype=torch.long).reshape(-1, 4),
         torch.tensor([1.0 if sample.question is None else QUESTION_WEIGHT for sample in samples]),
     )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One chat; see `ChatBatch`."""
+
+    ids: list[int]
+    labels: list[int]
+    reads: list[int]
+    finds: list[tuple[int, int, int]]
+
+
+def _row(sample: Sample, vocabulary: Vocabulary) -> _Row:
+    """The prompt of a sample and its answer, then the turns of the questions that follow."""
+    shapes = [(tile.pixels.shape[0] // FACTOR, tile.pixels.shape[1] // FACTOR) for tile in sample.tiles]
+    ids = vocabulary.prompt([rows * columns for rows, columns in shapes], sample.question)
+    image_pad, end = vocabulary.ids["<|image_pad|>"], vocabulary.ids["<|im_end|>"]
+    visual = np.array([*(n for n, token in enumerate(ids) if token == image_pad), -1])
+    labels, reads, finds = [IGNORED] * len(ids), [-1] * len(ids), []
+    for turn in (sample, *sample.further):
+        if turn is not sample:
+            asked = [*vocabulary.encode("\n"), *vocabulary.asked(turn.question or TRANSCRIBE)]
+            ids = [*ids, *asked]
+            labels, reads = [*labels, *[IGNORED] * len(asked)], [*reads, *[-1] * len(asked)]
+        found = visual[cells(turn.where, shapes)].tolist()
+        if turn.question is not None and found and found[0] >= 0:
+            label = np.array([turn.label or (-1, 0, 0)], np.float32)
+            finds.append((len(ids) - 1, int(visual[cells(label, shapes)[0]]), found[0]))
+        answer = [*vocabulary.encode(turn.target), end]
+        # What follows the last token of the prompt is the first of the answer, and so on.
+        labels = [*labels[:-1], *answer, IGNORED]
+        ids, reads = [*ids, *answer], [*reads, *found, -1]
+    return _Row(ids[:-1], labels[:-1], reads[:-1], finds)

@@ -7,7 +7,9 @@ two auxiliary losses, which exist during training only, say it:
   text recogniser: no alignment to be found, and it works on whole tiles, not on single lines only.
 - guided attention (Tachibana et al. 2017, arXiv 1710.08969, for speech): one head of one layer looks at the
   visual token that the last character was read from, one head of the next layer at the one that holds the
-  next character.
+  next character. At the end of a question, one head of the layer after that looks at the label that was asked
+  for, and one of the last layer at the value beside it: a question has to be understood first, which takes
+  layers of its own.
 """
 
 from collections.abc import Iterator
@@ -18,15 +20,16 @@ import torch
 from torch import nn
 from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface, Qwen2_5_VLForConditionalGeneration
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from hiresvlm.engines.vlm import attention
 from hiresvlm.nano.batches import GLYPHS_PER_PATCH, IGNORED, ChatBatch, TowerBatch
 from hiresvlm.nano.model import MERGE
 
-LAST_READ_LAYER, NEXT_READ_LAYER = 1, 2
-GUIDED_HEAD = 0
+LAST_READ, NEXT_READ, LABEL, VALUE = (1, 0), (2, 0), (2, 2), (3, 0)
+"""Layer and head of each guide; the label's does not share its keys with the one of the next character."""
+FEW_QUESTIONS = 8
+"""The guides of questions count by their number up to this many in a batch: few of them say little."""
 NOTHING_WEIGHT = 0.3
 """Weight of "no further character here" in the glyph loss: it is soon learned."""
 EMPTY_SHARE = 16
@@ -36,16 +39,13 @@ _recorded: dict[int, tuple[torch.Tensor, torch.Tensor, float]] = {}
 
 def _guided(
     module: nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Any, **kwargs: Any
-) -> Any:
-    """SDPA that remembers queries and keys of the guided head."""
-    layer = getattr(module, "layer_idx", None)
-    if layer in (LAST_READ_LAYER, NEXT_READ_LAYER) and module.training:
-        _recorded[layer] = (
-            query[:, GUIDED_HEAD],
-            key[:, 0],
-            kwargs.get("scaling") or query.shape[-1] ** -0.5,
-        )
-    return sdpa_attention_forward(module, query, key, value, mask, **kwargs)
+) -> tuple[torch.Tensor, None]:
+    """Causal attention, (B, heads, L, width) to (B, L, heads, width), that remembers queries and keys."""
+    scaling = kwargs.get("scaling") or query.shape[-1] ** -0.5
+    if module.training:
+        _recorded[module.layer_idx] = (query, key, scaling)  # type: ignore[index]
+    result = attention.attend(query, key, value, scaling, causal=True)
+    return result.transpose(1, 2), None
 
 
 AttentionInterface.register("guided", _guided)
@@ -75,7 +75,7 @@ class GlyphHead(nn.Module):
 
     def forward(self, hidden: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
         """(n, width) of n patches and the place 0..3 asked of each, to logits (n, characters + 1)."""
-        slots = self.slots(self.norm(hidden)).unflatten(-1, (GLYPHS_PER_PATCH, -1))
+        slots = self.slots(self.norm(hidden.float())).unflatten(-1, (GLYPHS_PER_PATCH, -1))
         chosen = slots.gather(1, place[:, None, None].expand(-1, 1, slots.shape[-1]))[:, 0]
         named: torch.Tensor = self.out(functional.gelu(chosen))
         return named
@@ -154,18 +154,33 @@ def chat_losses(
         "named": named,
     }
     if _recorded:
-        following = torch.cat([batch.reads[:, 1:], torch.full_like(batch.reads[:, :1], -1)], 1)
-        following = following.masked_fill(~answer, -1)
-        losses["guide"] = _attention_loss(LAST_READ_LAYER, batch.reads) + _attention_loss(
-            NEXT_READ_LAYER, following
-        )
+        losses["guide"] = _guides(batch, answer)
     return losses
 
 
-def _attention_loss(layer: int, aims: torch.Tensor) -> torch.Tensor:
-    """Cross-entropy of a head's attention against the column it should look at; -1 does not count."""
+def _guides(batch: ChatBatch, answer: torch.Tensor) -> torch.Tensor:
+    """The sum of the guides' losses."""
+    row, end, label, value = batch.finds.T
+    nothing = torch.full_like(batch.reads, -1)
+    following = torch.cat([batch.reads[:, 1:], nothing[:, :1]], 1).masked_fill(~answer, -1)
+    following[row, end] = -1  # the last layer finds the first character of an answer to a question
+    labels, values = nothing.clone(), nothing
+    labels[row, end], values[row, end] = label, value
+    share = min(1.0, len(row) / FEW_QUESTIONS)
+    reading = _attention_loss(LAST_READ, batch.reads) + _attention_loss(NEXT_READ, following)
+    return reading + share * (_attention_loss(LABEL, labels) + _attention_loss(VALUE, values))
+
+
+def _attention_loss(guide: tuple[int, int], aims: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy of a head's attention from each position against the column in `aims`, (B, L): where it
+    should look, -1 where that does not matter; 0 where it never does."""
+    layer, head = guide
     query, key, scaling = _recorded[layer]
     row, position = torch.nonzero(aims >= 0, as_tuple=True)
-    scores = (query @ key.transpose(1, 2))[row, position] * scaling
-    future = torch.arange(key.shape[1]) > position[:, None]
+    if not len(row):
+        return query.new_zeros(())
+    shared = query.shape[1] // key.shape[1]
+    scores = query[:, head] @ key[:, head // shared].transpose(1, 2)
+    scores = scores[row, position].float() * scaling
+    future = torch.arange(key.shape[2], device=key.device) > position[:, None]
     return functional.cross_entropy(scores.masked_fill(future, float("-inf")), aims[row, position])

@@ -16,6 +16,8 @@ from hiresvlm.nano.tokens import Vocabulary
 BUCKET = 48
 """Answers and prompts whose lengths lie in one step of this many tokens share a batch."""
 MOST_SAMPLES = 64
+TURN = 30
+"""Tokens of the frame around a question and its answer."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,12 @@ class _Batches(IterableDataset[TowerBatch | ChatBatch]):
             kind = self.mixture.draw(random, spent)
             sample = generator.sample(kind)
             visual = sum(visual_tokens(tile) for tile in sample.tiles)
-            cost = visual * 4 if not self.answers else visual * 2 + len(sample.target) + 50
+            words = sum(
+                len(turn.target) + len(turn.question or "") + TURN for turn in (sample, *sample.further)
+            )
+            cost = visual * 2 + words if self.answers else visual * 4
             spent[kind] += cost
-            bucket = (visual + len(sample.target)) // BUCKET if self.answers else 0
+            bucket = (visual + words) // BUCKET if self.answers else 0
             buckets[bucket].append(sample)
             held[bucket] += cost
             if held[bucket] >= self.budget or len(buckets[bucket]) >= MOST_SAMPLES:

@@ -63,24 +63,21 @@ class Vocabulary:
         `tiles`: visual tokens of each image, in the order they are shown.
         """
         ids = self.ids
-        turn, end = ids["<|im_start|>"], ids["<|im_end|>"]
         images = [
             token
             for count in tiles
             for token in (ids[VISION_START], *[ids[IMAGE_PAD]] * count, ids[VISION_END])
         ]
-        return [
-            *(turn, *self.encode("system\n" + SYSTEM), end, *self.encode("\n")),
-            *(
-                turn,
-                *self.encode("user\n"),
-                *images,
-                *self.encode(question or TRANSCRIBE),
-                end,
-                *self.encode("\n"),
-            ),
-            *(turn, *self.encode("assistant\n")),
-        ]
+        return [*self._turn("system", [], SYSTEM), *self.asked(question or TRANSCRIBE, images)]
+
+    def asked(self, words: str, images: Sequence[int] = ()) -> list[int]:
+        """A turn of the user, and the beginning of the assistant's that answers it."""
+        start = self.ids["<|im_start|>"]
+        return [*self._turn("user", images, words), start, *self.encode("assistant\n")]
+
+    def _turn(self, role: str, images: Sequence[int], words: str) -> list[int]:
+        start, end = self.ids["<|im_start|>"], self.ids["<|im_end|>"]
+        return [start, *self.encode(f"{role}\n"), *images, *self.encode(words), end, *self.encode("\n")]
 
 
 CHAT_TEMPLATE = (

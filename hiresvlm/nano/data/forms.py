@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from hiresvlm.nano.data.fields import (
     unclear,
 )
 from hiresvlm.nano.data.layouts import fill
+from hiresvlm.nano.data.page import Page
 from hiresvlm.nano.data.studio import Studio
 from hiresvlm.nano.data.tile import Sample, Tile
 
@@ -33,6 +34,8 @@ NONE = "none"
 """The answer where nothing is found."""
 ABSENT = 0.15
 """The share of questions about something that is not there."""
+MOST_QUESTIONS = 8
+"""Asked about one form in training, one after another."""
 
 
 def _question(studio: Studio, entry: Entry, chinese: bool, across: float) -> str:
@@ -115,28 +118,54 @@ def ask(
 
 
 def form(studio: Studio, chinese: bool | None = None, absent: bool | None = None) -> Sample:
-    """One tile and one question; in Chinese or about something absent by chance, where nothing is said."""
+    """One tile and up to `MOST_QUESTIONS`, each in a turn of its own; what is not said is left to chance.
+
+    Most of the work on a form is its picture, so several questions cost little more than one.
+    """
     chinese = studio.chance(min(1.0, studio.chinese * 1.2)) if chinese is None else chinese
-    absent = studio.chance(ABSENT) if absent is None else absent
-    return interview(studio, chinese, [absent])[0]
+    count = studio.rng.randint(1, MOST_QUESTIONS)
+    missing = [studio.chance(ABSENT) if absent is None else absent for _ in range(count)]
+    first, *further = _interview(studio, _drawn(studio, chinese, 1), missing, ACROSS)
+    return replace(first, further=tuple(further))
 
 
 def interview(studio: Studio, chinese: bool, absent: Sequence[bool], across: float = ACROSS) -> list[Sample]:
     """Several questions about one tile and different entries; `absent` says which find nothing."""
+    form = _drawn(studio, chinese, max(1, len(absent) - sum(absent)))
+    return _interview(studio, form, absent, across)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A page that is drawn, and what is printed on it."""
+
+    page: Page
+    filler: Filler
+    printed: list[Printed]
+
+
+def _drawn(studio: Studio, chinese: bool, least: int) -> _Form:
+    """A form with at least this many entries."""
     while True:
         style = studio.style(studio.small_size(), chinese)
         page = open_page(studio, style, studio.sides(3, 16), studio.sides(9, 16))
         filler = Filler(studio, chinese)
         printed = fill(page, filler, studio.rng.randint(2, 16))
-        if len(printed) < max(1, len(absent) - sum(absent)):
-            continue
-        text = page.canvas.transcript()[0]
-        asked: list[Asked] = []
-        for missing in absent:
-            asked.append(ask(studio, filler, printed, text, missing, across))
+        if len(printed) >= least:
+            return _Form(page, filler, printed)
+
+
+def _interview(studio: Studio, form: _Form, absent: Sequence[bool], across: float) -> list[Sample]:
+    """Questions about a form, no entry twice: as many as it has entries for, at least one."""
+    printed, canvas = form.printed, form.page.canvas
+    text = canvas.transcript()[0]
+    asked: list[Asked] = []
+    for missing in absent:
+        if missing or printed or not asked:
+            asked.append(ask(studio, form.filler, printed, text, missing, across))
             printed = [item for item in printed if item is not asked[-1].printed]
-        tile = studio.finish(page.canvas, "form", 3)
-        return [answered((tile,), 0, page.canvas, question) for question in asked]
+    tile = studio.finish(canvas, "form", 3)
+    return [answered((tile,), 0, canvas, question) for question in asked]
 
 
 def answered(tiles: tuple[Tile, ...], number: int, canvas: Canvas, asked: Asked) -> Sample:

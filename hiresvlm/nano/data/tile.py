@@ -36,6 +36,8 @@ class Sample:
     """(len(target), 3) tile, x and y that each character of the target is copied from; all -1 where none."""
     label: tuple[int, float, float] | None = None
     """Tile, x and y of the last character of the label that the answer stands beside."""
+    further: tuple[Sample, ...] = ()
+    """Questions about the same tiles that are asked after this one, in turns of the same chat."""
 
     @classmethod
     def transcription(cls, tile: Tile) -> Sample:
