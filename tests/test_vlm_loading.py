@@ -330,6 +330,29 @@ def test_the_setting_that_is_silently_ignored_is_caught(
         load(looked(tiny("qwen3_vl")), "int4", "cpu")
 
 
+def test_widths_that_the_library_computes_wrongly_in_four_bits_are_refused(tmp_path: Path) -> None:
+    narrow = save_tiny(tmp_path / "narrow", "qwen2_5_vl", intermediate_size=96)
+    with pytest.raises(EngineLoadError, match=r"down_proj, have a width that is no multiple of 64") as caught:
+        load(looked(narrow), "int4", "cpu")
+    assert "--quant none" in (caught.value.hint or "")
+    assert load(looked(narrow), "none", "cpu").weight_bytes
+
+
+def test_layers_in_four_bits_multiply_with_the_weights_that_were_quantized(
+    tiny: Callable[[str], Path],
+) -> None:
+    exact, four = (load(looked(tiny("qwen2_5_vl")), quant, "cpu").model for quant in ("none", "int4"))
+    floats = dict(exact.named_modules())
+    for name, module in four.named_modules():
+        if isinstance(module, Linear4bit):
+            weights = floats[name].weight
+            error = (module(torch.eye(module.in_features)).T - weights).reshape(-1, quantization.BLOCK).abs()
+            scale = weights.reshape(-1, quantization.BLOCK).abs().amax(1, keepdim=True)
+            # The widest gap between two levels of NF4 is 0.304 of the largest weight of a block; some
+            # processors round the products to bfloat16.
+            assert (error <= 0.16 * scale).all(), name
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_pre_quantized_folder_gives_the_same_bits(family: str, tmp_path: Path) -> None:
     original = save_tiny(tmp_path / "original", family, dtype="bfloat16")

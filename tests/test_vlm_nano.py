@@ -5,13 +5,17 @@ Nothing depends on how well it reads: answers are compared with what the same we
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer
 
+from hiresvlm.bench.nano import nano, tower_rounded
 from hiresvlm.datatypes import Stop
 from hiresvlm.engines.vlm import VlmEngine
 from hiresvlm.engines.vlm.folder import nano_folder
@@ -119,3 +123,26 @@ def test_the_folder_loads_with_the_auto_classes_and_their_inputs_are_those_of_th
     ours = patches(own, bench.loaded.image, bench.loaded.device)
     assert theirs.shape == ours.shape
     assert (theirs - ours).abs().max() < 1e-5
+
+
+def test_the_rounded_tower_differs_in_the_matrices_of_the_tower_alone(tmp_path) -> None:
+    made = tower_rounded("nano", tmp_path / "rounded")
+    before = load_file(nano_folder() / "model.safetensors")
+    after = load_file(made / "model.safetensors")
+    assert before.keys() == after.keys()
+    for name, tensor in before.items():
+        rounded = ".visual." in name and tensor.ndim == 2
+        assert torch.equal(tensor, after[name]) != rounded, name
+        if rounded:  # blocks of 64 with 16 levels each
+            block = after[name].flatten()[:64]
+            assert len(block.unique()) <= 16
+            assert (tensor - after[name]).abs().max() < 0.2 * tensor.abs().max()
+
+
+def test_the_bench_compares_float_four_bits_and_four_bits_in_the_tower(capsys) -> None:
+    nano(limit=1)
+    out = capsys.readouterr().out
+    row = json.loads(out.splitlines()[-1])
+    assert list(row["runs"]) == ["float32", "int4", "int4, tower too"]
+    assert {len(cells) for cells in row["rows"]} == {2 + 3 * 3}
+    assert row["runs"]["int4"]["mib"] < row["runs"]["float32"]["mib"]

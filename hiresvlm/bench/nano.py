@@ -1,17 +1,27 @@
 """What hiresvlm-nano reads: each kind of tile of its evaluation set, in float32 and in 4 bits, through the
-engine that runs production models."""
+engine that runs production models.
+
+A third run shows what the engine's rule is worth, that the vision tower keeps its precision: there the
+matrices of the tower have gone through NF4 and back.
+"""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hiresvlm import engines
 from hiresvlm.batching import RequestFeed, generate
 from hiresvlm.bench.harness import json_line, table
 from hiresvlm.datatypes import Box, Place, Reply, Request, Role, View
+from hiresvlm.engines.vlm import quantization
+from hiresvlm.engines.vlm.folder import locate
+from hiresvlm.errors import EngineLoadError
 from hiresvlm.metrics import normal, score
 from hiresvlm.nano.data.evaluation import load_evaluation
 from hiresvlm.settings import EngineSettings
@@ -20,7 +30,7 @@ from hiresvlm.tasks import TRANSCRIBE
 if TYPE_CHECKING:
     from hiresvlm.nano.data.evaluation import Item
 
-QUANTS: Final = {"none": "float32", "int4": "int4"}
+RUNS: Final = ("float32", "int4", "int4, tower too")
 LONGEST: Final = 900
 """Tokens of an answer at most; the longest text of the set has fewer than 700 characters."""
 
@@ -28,7 +38,10 @@ LONGEST: Final = 900
 def nano(model: str = "nano", limit: int | None = None) -> None:
     """Print a row for each kind of tile and a summary; `limit`: only the first N questions of each kind."""
     items = first(load_evaluation(), limit)
-    found = {name: _run(model, quant, items) for quant, name in QUANTS.items()}
+    with tempfile.TemporaryDirectory() as scratch:
+        rounded = tower_rounded(model, Path(scratch) / "rounded")
+        models = ((model, "none"), (model, "int4"), (str(rounded), "int4"))
+        found = {name: _run(*choice, items) for name, choice in zip(RUNS, models, strict=True)}
     rows = []
     for kind in dict.fromkeys(item.kind for item in items):
         mine = [n for n, item in enumerate(items) if item.kind == kind]
@@ -36,7 +49,7 @@ def nano(model: str = "nano", limit: int | None = None) -> None:
         for answers in found.values():
             row += _figures([items[n] for n in mine], [answers["replies"][n] for n in mine])
         rows.append(row)
-    heads = [f"{what} {name}" for name in QUANTS.values() for what in ("CER", "kept", "exact")]
+    heads = [f"{what} {name}" for name in RUNS for what in ("CER", "kept", "exact")]
     table(("kind", "n", *heads), rows)
     for name, answers in found.items():
         line = f"{name}: loaded in {answers['load_s']:.2f} s, {answers['tokens']:.0f} visual tokens and "
@@ -44,6 +57,28 @@ def nano(model: str = "nano", limit: int | None = None) -> None:
             line + f"{answers['ms']:.0f} ms a question (all in one batch), weights {answers['mib']:.1f} MiB"
         )
     json_line("nano", {"model": model, "rows": rows, "runs": {n: _plain(a) for n, a in found.items()}})
+
+
+def tower_rounded(model: str, target: Path) -> Path:
+    """A copy of a model's folder in which the matrices of the vision tower and its merger have lost what four
+    bits lose. Raises `EngineLoadError` for a name that is no model on this machine."""
+    source = locate(model)
+    if source.folder is None:
+        raise EngineLoadError(f"the model {model} is not on this machine")
+    shutil.copytree(source.folder, target)
+    quantization.import_bitsandbytes()
+    from bitsandbytes.functional import dequantize_4bit, quantize_4bit
+    from safetensors.torch import load_file, save_file
+
+    for path in target.glob("*.safetensors"):
+        tensors = load_file(path)
+        for name, tensor in tensors.items():
+            if ".visual." in name and tensor.ndim == 2:
+                blocks = tensor.float().reshape(-1, quantization.BLOCK)  # see `quantization.check`
+                back = dequantize_4bit(*quantize_4bit(blocks, quant_type="nf4"))
+                tensors[name] = back.to(tensor.dtype).reshape(tensor.shape)
+        save_file(tensors, path, metadata={"format": "pt"})
+    return target
 
 
 def first(items: Iterable[Item], limit: int | None) -> list[Item]:

@@ -53,7 +53,7 @@ LINES = {"line": 3.0, "two": 1.0, "few": 2.0, "paragraph": 2.0}
 SHORT = {"line": 2.0, "two": 1.5, "few": 3.0, "paragraph": 1.5, "form": 1.0, "ui": 0.5}
 EVERYTHING = {
     "line": 0.7, "two": 0.5, "few": 2.0, "paragraph": 3.0, "table": 1.0, "receipt": 1.0, "ui": 0.7,
-    "document": 1.0, "form": 3.0, "tiles": 0.6,
+    "document": 1.0, "form": 5.0, "tiles": 0.6,
 }  # fmt: skip
 RECIPE = (
     Sitting("tower", 22, LINES, decay=0.15),
