@@ -76,6 +76,8 @@ def test_questions_from_a_file_of_windows(folder: Path, bill: Path) -> None:
     file = folder.parent / "questions.txt"
     file.write_bytes("\ufefftotal amount?\r\n\r\n发票号码?\r\ntotal amount?\r\n".encode())
     assert [r["answer"] for r in asked(bill, "--question-file", file)] == ["$1,234.50", "AB-1234"]
+    file.write_bytes(b"total \x00amount?\n\x1b[31m\ntotal amount?\n")
+    assert [r["question"] for r in asked(bill, "--question-file", file)] == ["total amount?", "[31m"]
     file.write_bytes(b"\r\n \r\n")
     assert cli("ask", bill, "--question-file", file).returncode == 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -184,13 +184,17 @@ def test_a_layer_for_a_part_of_the_ink_is_refused(folder: Path) -> None:
     assert layer(folder / "x.pdf", page) is None
 
 
-def rewritten(path: Path, change: Callable[[pymupdf.Document, int], None]) -> Path:
+def rewritten(
+    path: Path,
+    change: Callable[[pymupdf.Document, int], None],
+    words: Sequence[str] = ("Words of an embedded font",) * 3,
+) -> Path:
     """A PDF with an embedded font (Type0, Identity-H, ToUnicode), changed by `change(document, xref)`."""
     document = pymupdf.open()
-    page = document.new_page(width=400, height=300)
+    page = document.new_page(width=400, height=150 + 30 * len(words))
     page.insert_font(fontname="F0", fontbuffer=pymupdf.Font("helv").buffer)
-    for number in range(3):
-        page.insert_text((60, 80 + 30 * number), "Words of an embedded font", fontname="F0", fontsize=12)
+    for number, line in enumerate(words):
+        page.insert_text((60, 80 + 30 * number), line, fontname="F0", fontsize=12)
     document = pymupdf.open(stream=document.tobytes(), filetype="pdf")
     (font,) = document[0].get_fonts(full=True)
     change(document, font[0])
@@ -237,6 +241,26 @@ def test_glyphs_that_mean_nothing_are_refused(
     folder: Path, change: Callable[[pymupdf.Document, int], None]
 ) -> None:
     assert layer(rewritten(folder / "x.pdf", change)) is None
+
+
+@pytest.mark.parametrize("code", ["001B", "0000", "FFFD", "E000", "0378"])
+def test_one_lost_character_inside_a_word_is_enough(folder: Path, code: str) -> None:
+    """An amount with an escape sequence in it must not be read without its other half; a bullet is fine."""
+    codes = ["0041"] * 300
+    codes[pymupdf.Font("helv").has_glyph(ord("z"))] = code
+    codes[pymupdf.Font("helv").has_glyph(ord(" "))] = "0020"
+
+    def change(document: pymupdf.Document, font: int) -> None:
+        map_to("0041")(document, font)
+        xref = int(document.xref_get_key(font, "ToUnicode")[1].split()[0])
+        cmap = document.xref_stream(xref)
+        written = b" ".join(f"<{item}>".encode() for item in codes)
+        document.update_stream(xref, cmap.replace(b"<0041> " * 300, written))
+
+    plain = ["Words of an embedded font"] * 20
+    for line, sound in (("z an item", True), ("an item z", True), ("12z0.50", False), ("to pay 12z", False)):
+        found = layer(rewritten(folder / "x.pdf", change, [*plain, line]))
+        assert (found is not None) == sound, line
 
 
 def test_drawn_fonts_without_a_map_are_refused(folder: Path) -> None:

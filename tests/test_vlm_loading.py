@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 from bitsandbytes.nn import Linear4bit
+from huggingface_hub.errors import LocalEntryNotFoundError
 
 from hiresvlm.bench import loading as load_bench
 from hiresvlm.engines.vlm import VlmEngine, choice, device, folder, memory, presets, quantization
@@ -399,6 +401,46 @@ def test_what_quantize_refuses(copy: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="4-bit weights"):
         VlmEngine.describe(EngineSettings(name="vlm", model=str(made), quant="none", device="cpu"))
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_folder_that_cannot_be_written_is_known_before_the_work(
+    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def worked(*arguments: object, **options: object) -> None:
+        raise AssertionError("weights were read")
+
+    monkeypatch.setattr("hiresvlm.engines.vlm.loading.read_weights", worked)
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputError, match=r"cannot write .*made"):
+        quantization.quantize(str(copy), tmp_path / "file" / "made", "cpu")
+
+    def unplugged(*arguments: object, **options: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(quantization.tempfile, "mkdtemp", unplugged)
+    with pytest.raises(OutputError, match="Read-only file system"):
+        quantization.quantize("some/model", tmp_path / "made", "cpu")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ConnectionError("x"), "the hub cannot be reached"),
+        (LocalEntryNotFoundError("x"), "the hub cannot be reached"),
+        (OSError(errno.ENOSPC, "No space left on device"), "No space left on device"),
+        (RuntimeError("x"), "the hub's client reports RuntimeError"),
+    ],
+)
+def test_why_a_model_could_not_be_fetched_is_said_in_words(
+    error: Exception, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def download(*arguments: object, **options: object) -> str:
+        raise error
+
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    with pytest.raises(EngineLoadError, match=f"could not be fetched: {words}"):
+        folder.fetch(folder.locate("some/model"))
 
 
 def test_an_interrupted_quantize_leaves_nothing(

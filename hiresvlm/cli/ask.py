@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import unicodedata
 from typing import Annotated
 
 import typer
@@ -181,6 +182,7 @@ def _checked(questions: list[str]) -> tuple[str, ...]:
     found = []
     for text in questions:
         clean = " ".join(text.encode("utf-8", "replace").decode("utf-8").split())
+        clean = "".join(c for c in clean if unicodedata.category(c) != "Cc")
         if not any(c.isalnum() for c in clean):
             raise UsageError("a question is empty", "is a variable of your script not set?")
         if len(clean) > MAX_QUESTION:

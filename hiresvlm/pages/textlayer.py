@@ -60,12 +60,24 @@ def read(page: pymupdf.Page, analysis: PageAnalysis, px: float) -> tuple[Line, .
     if _has_unmapped_font(page):
         return None
     lines = _lines(page, px)
+    if any(_loses_part_of_a_word(line.text) for line in lines):
+        return None
     return lines if _is_what_one_sees(lines, analysis) else None
 
 
 def _readable(character: str) -> bool:
     """False for U+FFFD, control, private-use and unassigned characters."""
     return character != "\ufffd" and unicodedata.category(character) not in ("Cc", "Co", "Cn", "Cs")
+
+
+def _loses_part_of_a_word(text: str) -> bool:
+    """Whether a glyph without a character follows one that has one: part of a word or of an amount is not
+    said. One is enough to leave the layer alone: "12", escape, "0.50" is neither 12 nor 120.50.
+
+    A bullet or a logo without a character stands before its text, or apart from it.
+    """
+    pairs = zip(text, text[1:], strict=False)
+    return any(_readable(a) and not a.isspace() and not _readable(b) for a, b in pairs)
 
 
 def _has_unmapped_font(page: pymupdf.Page) -> bool:

@@ -142,11 +142,26 @@ def fetch(source: Source, wanted: Sequence[str] = WANTED) -> Source:
     try:
         path = snapshot_download(source.repository, revision=source.revision, allow_patterns=list(wanted))
     except Exception as error:  # the client's errors have no common base, and most are of the network
-        raise EngineLoadError(
-            f"the model {what} could not be fetched ({type(error).__name__})", hint
-        ) from error
+        raise EngineLoadError(f"the model {what} could not be fetched: {_why(error)}", hint) from error
     folder = Path(path)
     return Source(source.name, folder.name, source.licence, folder, source.repository, source.preset)
+
+
+def _why(error: Exception) -> str:
+    """In words, what a client of the hub reports as the name of a class."""
+    from huggingface_hub import errors
+
+    if isinstance(error, errors.GatedRepoError):
+        return "its owner gives it to registered users only (hf auth login)"
+    if isinstance(error, errors.RevisionNotFoundError):
+        return "the hub knows no such revision"
+    if isinstance(error, errors.RepositoryNotFoundError):
+        return "the hub knows no such repository, or it is private"
+    if isinstance(error, errors.LocalEntryNotFoundError | ConnectionError | TimeoutError):
+        return "the hub cannot be reached"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return f"the hub's client reports {type(error).__name__}"
 
 
 def fetch_facts(source: Source) -> tuple[Source, dict[str, Any], Shape]:

@@ -116,6 +116,8 @@ def quantize(name: str, out: Path | None, device: str) -> Path:
     """
     source = locate(name)
     device = choose(device)
+    if out:
+        _check_free(out)
     model = look(source if source.on_disk else fetch(source))
     if model.quantized:
         raise EngineLoadError(f"{model.folder} is quantized already")
@@ -132,11 +134,7 @@ def save(model: Model, loaded: PreTrainedModel, target: Path) -> Path:
 
     The folder appears whole or not at all. Raises `OutputError`.
     """
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-    except OSError as error:
-        raise OutputError(f"cannot write {target}: {error.strerror}") from error
+    scratch = _scratch(target)
     try:
         loaded.save_pretrained(scratch)
         for path in model.folder.iterdir():
@@ -164,8 +162,19 @@ def save(model: Model, loaded: PreTrainedModel, target: Path) -> Path:
 
 
 def _check_free(target: Path) -> None:
+    """Whether the folder can be written, before the hour of work that fills it. Raises `OutputError`."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise OutputError(f"{target} exists already", "name a new folder, or remove this one")
+    _scratch(target).rmdir()
+
+
+def _scratch(target: Path) -> Path:
+    """An empty folder beside the target. Raises `OutputError`."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise OutputError(f"cannot write {target}: {error.strerror}") from error
 
 
 def _folder_name(source: Source) -> str:
