@@ -1,5 +1,6 @@
 """The training code of nano: what goes into a batch, where the losses aim, what is exported."""
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -190,18 +191,18 @@ def test_guides_look_at_the_label_and_the_value_that_were_asked_for(model, preci
     torch.manual_seed(4)
     fresh, head = new_model(VOCABULARY), GlyphHead(VISION_WIDTH, len(ALPHABET))
     asked = replace(sample_of(random_tile(5), "what?"), label=(0, 30.0, 40.0))
-    batch = chat_batch([asked, asked], VOCABULARY)
+    batch = chat_batch([asked], VOCABULARY)
     steppers = train.optimizers(fresh, head, train.Sitting("read", 1, {"line": 1}))
     found = []
     with guided(fresh):
         fresh.train()
-        for _ in range(30):
+        for _ in range(12):
             with torch.autocast("cpu", precision, enabled=precision != torch.float32):
                 guide = chat_losses(fresh, head, batch)["guide"]
             torch.autograd.backward(guide)
             train.advance(steppers, 1.0)
             found.append(guide.item())
-    assert found[-1] < 0.25 * found[0]
+    assert found[-1] < 0.6 * found[0]
 
 
 def test_plain_attention_is_that_of_the_kernel() -> None:
@@ -244,6 +245,29 @@ def test_a_sitting_that_was_broken_off_goes_on_where_it_was_saved(stage, tmp_pat
     assert before > 4
     train.sit(sitting, tmp_path, "a", None, seed=1, threads=1)
     assert steps[0] == before, "a sitting that is done is left out"
+
+
+def test_the_whole_recipe_runs_and_ends_in_a_model_folder(tmp_path, monkeypatch) -> None:
+    tiles = [random_tile(n) for n in range(2)]
+    made = {
+        False: tower_batch(tiles, VOCABULARY),
+        True: chat_batch([sample_of(tile) for tile in tiles], VOCABULARY),
+    }
+
+    def endless(mixture, *, seed, budget, answers):
+        return itertools.repeat(made[answers])
+
+    monkeypatch.setattr(train, "batches", endless)
+    train.train_all(tmp_path, hours=0.001, threads=1)
+    logs = sorted(path.stem for path in tmp_path.glob("*.safetensors"))
+    assert [name for name in logs if name[0].isdigit()] == [
+        f"{n}-{sitting.stage}" for n, sitting in enumerate(train.RECIPE, 1)
+    ]
+    loaded = AutoModelForImageTextToText.from_pretrained(tmp_path / "weights", dtype=torch.float32)
+    assert len(read(loaded.eval(), [sample_of(tiles[0])], VOCABULARY)) == 1
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.glob("[0-9]*.safetensors")}
+    train.train_all(tmp_path, hours=0.001, threads=1)
+    assert before == {path: path.stat().st_mtime_ns for path in before}, "nothing is trained twice"
 
 
 def test_a_training_goes_on_from_published_weights(tmp_path: Path) -> None:
