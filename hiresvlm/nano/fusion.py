@@ -25,7 +25,7 @@ from hiresvlm.nano.losses import GlyphHead, glyph_loss, guided, see
 from hiresvlm.nano.model import MERGE
 from hiresvlm.nano.reading import character_errors
 from hiresvlm.nano.tokens import VISION_END, VISION_START, Vocabulary
-from hiresvlm.nano.train import GLYPH_WEIGHT, WARMUP_STEPS, Sitting, advance, optimizers
+from hiresvlm.nano.train import GLYPH_WEIGHT, WARMUP_STEPS, Sitting, advance, computing, optimizers
 
 QUERIES = 32
 HEADS = 4
@@ -54,7 +54,7 @@ class Resampler(nn.Module):
     def forward(self, tokens: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         """(B, n, width) visual tokens and their (B, n, 3) tile, row and column, -1 for padding, to
         (B, 32, width)."""
-        at = places.clamp(min=0)
+        at, tokens = places.clamp(min=0), tokens.float()
         keys = self.norm(tokens) + self.tile(at[..., 0]) + self.row(at[..., 1]) + self.column(at[..., 2])
         queries = self.queries.expand(len(tokens), -1, -1)
         found, _ = self.attention(
@@ -157,9 +157,10 @@ class Arm:
         with guided(self.model):
             self.model.train()
             for step, batch in enumerate(itertools.islice(batches, steps)):
-                shown = self.show(batch)
-                following = self._next(shown)
-                glyph, _ = glyph_loss(self.head, shown.hidden, batch.tower.labels)
+                with computing(self.model.device):
+                    shown = self.show(batch)
+                    following = self._next(shown)
+                    glyph, _ = glyph_loss(self.head, shown.hidden, batch.tower.labels)
                 torch.autograd.backward(following + GLYPH_WEIGHT * glyph)
                 advance(steppers, min(1.0, (step + 1) / warmup, (steps - step) / (DECAY * steps)))
                 losses.append(following.item())

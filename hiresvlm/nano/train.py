@@ -58,8 +58,8 @@ EVERYTHING = {
 RECIPE = (
     Sitting("tower", 22, LINES, decay=0.15),
     Sitting("read", 15, SHORT, tower_share=0.5),
-    Sitting("read", 60, EVERYTHING, tower_share=0.5),
-    Sitting("read", 25, EVERYTHING, tower_share=0.5, decay=1.0),
+    Sitting("read", 60, EVERYTHING, tower_share=0.2),
+    Sitting("read", 25, EVERYTHING, tower_share=0.2, decay=1.0),
 )
 """Minutes of one core."""
 
