@@ -1,6 +1,7 @@
 """The training code of nano: what goes into a batch, where the losses aim, what is exported."""
 
 import itertools
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -234,6 +235,8 @@ def test_a_sitting_that_was_broken_off_goes_on_where_it_was_saved(stage, tmp_pat
 
     monkeypatch.setattr(train, "batches", some)
     monkeypatch.setattr(train, "SAVE_EVERY_S", 0.0)
+    monkeypatch.setattr(train, "READ_EVERY_S", 0.0)
+    monkeypatch.setattr(train, "WATCHED", {"line": 1})
     sitting = train.Sitting(stage, 0.05, {"line": 1})
     with pytest.raises(KeyboardInterrupt):
         train.sit(sitting, tmp_path, "a", None, seed=1, threads=1)
@@ -241,6 +244,11 @@ def test_a_sitting_that_was_broken_off_goes_on_where_it_was_saved(stage, tmp_pat
     assert 0 < saved < 0.05
     path = train.sit(sitting, tmp_path, "a", None, seed=1, threads=1)
     assert train.minutes_spent(path) == 0.05
+    log = path.with_suffix(".jsonl")
+    lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    reads = [line["cer"]["line"] for line in lines if "cer" in line]
+    assert all(rate > 0 for rate in reads)
+    assert bool(reads) == (stage == "read"), "a tower alone cannot read"
     before = steps[0]
     assert before > 4
     train.sit(sitting, tmp_path, "a", None, seed=1, threads=1)

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 from transformers import AttentionInterface, AttentionMaskInterface, Qwen2_5_VLForConditionalGeneration
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from hiresvlm.engines.vlm import attention
@@ -40,10 +41,11 @@ _recorded: dict[int, tuple[torch.Tensor, torch.Tensor, float]] = {}
 def _guided(
     module: nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: Any, **kwargs: Any
 ) -> tuple[torch.Tensor, None]:
-    """Causal attention, (B, heads, L, width) to (B, L, heads, width), that remembers queries and keys."""
+    """Causal attention, (B, heads, L, width) to (B, L, heads, width); training remembers queries and keys."""
+    if not module.training:
+        return sdpa_attention_forward(module, query, key, value, mask, **kwargs)
     scaling = kwargs.get("scaling") or query.shape[-1] ** -0.5
-    if module.training:
-        _recorded[module.layer_idx] = (query, key, scaling)  # type: ignore[index]
+    _recorded[module.layer_idx] = (query, key, scaling)  # type: ignore[index]
     result = attention.attend(query, key, value, scaling, causal=True)
     return result.transpose(1, 2), None
 

@@ -15,22 +15,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
 import torch
 import typer
+from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
 from hiresvlm.nano.batches import ChatBatch, TowerBatch
+from hiresvlm.nano.data import Sample, Tile
+from hiresvlm.nano.data.evaluation import load_evaluation
 from hiresvlm.nano.export import export
 from hiresvlm.nano.losses import GlyphHead, chat_losses, glyph_loss, guided, see
 from hiresvlm.nano.model import VISION_WIDTH, new_model
+from hiresvlm.nano.reading import character_errors, read
 from hiresvlm.nano.stream import Mixture, batches
 from hiresvlm.nano.tokens import Vocabulary
 
 WARMUP_STEPS = 100
 LOG_EVERY_S = 20.0
 SAVE_EVERY_S = 300.0
+READ_EVERY_S = 600.0
+WATCHED: Mapping[str, int] = {"line": 12, "few": 4, "paragraph": 2}
+"""Tiles of the evaluation set that are read from time to time, to follow the CER; nothing is chosen by it."""
 TOWER_BUDGET, READ_BUDGET = 4096, 4096
 """What a batch costs: patches for the tower, about tokens for reading."""
 GLYPH_WEIGHT, GUIDE_WEIGHT = 0.3, 0.3
@@ -104,16 +112,20 @@ class Log:
     def __init__(self, path: Path) -> None:
         self.path, self.sums, self.count, self.last = path, dict[str, float](), 0, time.monotonic()
 
+    def write(self, facts: Mapping[str, Any]) -> None:
+        """One line."""
+        line = json.dumps(facts)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+        typer.echo(line)
+
     def add(self, losses: dict[str, torch.Tensor], **facts: Any) -> None:
         for name, value in losses.items():
             self.sums[name] = self.sums.get(name, 0.0) + value.detach().item()
         self.count += 1
         if time.monotonic() - self.last >= LOG_EVERY_S:
             means = {name: round(total / self.count, 4) for name, total in self.sums.items()}
-            line = json.dumps({**facts, **means})
-            with self.path.open("a", encoding="utf-8") as file:
-                file.write(line + "\n")
-            typer.echo(line)
+            self.write({**facts, **means})
             self.sums, self.count, self.last = {}, 0, time.monotonic()
 
 
@@ -285,7 +297,8 @@ def _train(
 ) -> None:
     """Train until the minutes are over, of which `before` are."""
     steppers = optimizers(model, head, sitting)
-    started, saved = time.monotonic() - before * 60, time.monotonic()
+    now = time.monotonic()
+    started, saved, read_at = now - before * 60, now, now
     seconds, step = sitting.minutes * 60, 0
     while (spent := time.monotonic() - started) < seconds:
         batch = next(stream).to(model.device)
@@ -305,7 +318,31 @@ def _train(
         if time.monotonic() - saved > SAVE_EVERY_S:
             save(path, model, head, {"minutes": str(spent / 60)})
             saved = time.monotonic()
+        if sitting.stage == "read" and time.monotonic() - read_at > READ_EVERY_S:
+            log.write({"minutes": round(spent / 60, 2), "cer": watch(model)})
+            read_at = time.monotonic()
     save(path, model, head, {"minutes": str(sitting.minutes)})
+
+
+def watch(model: Any) -> dict[str, float]:
+    """CER of what the model reads by itself on a few held-out tiles of each kind in `WATCHED`."""
+    items = [item for item in load_evaluation() if item.kind in WATCHED]
+    model.eval()
+    found = {}
+    for kind, count in WATCHED.items():
+        some = [item for item in items if item.kind == kind][:count]
+        samples = [
+            Sample.transcription(Tile(item.pixels, item.answer, nowhere(item.answer), kind)) for item in some
+        ]
+        reads = read(model, samples, Vocabulary())
+        found[kind] = round(character_errors([item.answer for item in some], reads), 4)
+    model.train()
+    return found
+
+
+def nowhere(text: str) -> NDArray[np.float32]:
+    """Places of characters where no one asks for them."""
+    return np.zeros((len(text), 2), np.float32)
 
 
 if __name__ == "__main__":
