@@ -27,7 +27,7 @@ from hiresvlm.nano.batches import (
 )
 from hiresvlm.nano.data import ALPHABET, Sample, Tile
 from hiresvlm.nano.export import export, tokenizer
-from hiresvlm.nano.losses import GlyphHead, chat_losses, glyph_loss, guided, see
+from hiresvlm.nano.losses import MISREAD_SHARE, GlyphHead, chat_losses, glyph_loss, guided, misread, see
 from hiresvlm.nano.model import VISION_WIDTH, new_model
 from hiresvlm.nano.reading import read
 from hiresvlm.nano.tokens import SPECIAL_TOKENS, Vocabulary
@@ -133,9 +133,10 @@ def test_the_tower_s_output_comes_back_in_the_order_of_the_patches(model) -> Non
         model.load_state_dict(state)
 
 
-def test_the_answer_of_one_sample_does_not_depend_on_the_padding_of_another(model) -> None:
+def test_the_answer_of_one_sample_does_not_depend_on_the_padding_of_another(model, monkeypatch) -> None:
     head = GlyphHead(VISION_WIDTH, len(ALPHABET))
     short, long = sample_of(random_tile(3, length=3)), sample_of(random_tile(4, 84, 84, length=30))
+    monkeypatch.setattr("hiresvlm.nano.losses.MISREAD_SHARE", 0.0)
     with guided(model):
         model.train()
         alone = [chat_losses(model, head, chat_batch([s], VOCABULARY))["next"].item() for s in (short, long)]
@@ -204,6 +205,22 @@ def test_guides_look_at_the_label_and_the_value_that_were_asked_for(model, preci
             train.advance(steppers, 1.0)
             found.append(guide.item())
     assert found[-1] < 0.6 * found[0]
+
+
+def test_some_characters_of_answers_are_misread_and_nothing_else() -> None:
+    torch.manual_seed(3)
+    batch = chat_batch([sample_of(random_tile(n, length=60), "what?") for n in range(8)], VOCABULARY)
+    before = batch.ids.clone()
+    changed = misread(batch)
+    assert torch.equal(batch.ids, before)
+    wrong = changed != batch.ids
+    assert (batch.reads[wrong] >= 0).all()
+    share = wrong.sum().item() / (batch.reads >= 0).sum().item()
+    assert 0.03 < share <= 1.5 * MISREAD_SHARE
+    assert set(changed[wrong].tolist()) <= set(batch.ids[batch.reads >= 0].tolist())
+    nothing = Sample((random_tile(1),), "what?", "none", np.full((4, 3), -1, np.float32))
+    batch = chat_batch([nothing], VOCABULARY)
+    assert torch.equal(misread(batch), batch.ids)
 
 
 def test_plain_attention_is_that_of_the_kernel() -> None:

@@ -31,6 +31,8 @@ LAST_READ, NEXT_READ, LABEL, VALUE = (1, 0), (2, 0), (2, 2), (3, 0)
 """Layer and head of each guide; the label's does not share its keys with the one of the next character."""
 FEW_QUESTIONS = 8
 """The guides of questions count by their number up to this many in a batch: few of them say little."""
+MISREAD_SHARE = 0.08
+"""Of the characters before the next one."""
 NOTHING_WEIGHT = 0.3
 """Weight of "no further character here" in the glyph loss: it is soon learned."""
 EMPTY_SHARE = 16
@@ -126,6 +128,24 @@ def glyph_loss(
     return (losses * weight).sum() / weight.sum().clamp(min=1.0), right
 
 
+def misread(batch: ChatBatch) -> torch.Tensor:
+    """(B, L) ids in which some characters of the answers are others of the same batch.
+
+    A model that is only ever shown right beginnings loses its place after its own first error, and goes on
+    with likely words in place of printed ones (exposure bias, Bengio et al. 2015, arXiv 1506.03099). Drawn
+    from the default generator.
+    """
+    read = batch.reads >= 0
+    characters = batch.ids[read]
+    if not len(characters):
+        return batch.ids
+    drawn = characters[torch.randint(len(characters), characters.shape, device=characters.device)]
+    wrong = torch.rand(characters.shape, device=characters.device) < MISREAD_SHARE
+    ids = batch.ids.clone()
+    ids[read] = torch.where(wrong, drawn, characters)
+    return ids
+
+
 def chat_losses(
     model: Qwen2_5_VLForConditionalGeneration, head: GlyphHead, batch: ChatBatch
 ) -> dict[str, torch.Tensor]:
@@ -136,7 +156,7 @@ def chat_losses(
     _recorded.clear()
     hidden, visual = see(model, batch.tower)
     core = model.model
-    embeddings = core.get_input_embeddings()(batch.ids)
+    embeddings = core.get_input_embeddings()(misread(batch) if model.training else batch.ids)
     images = batch.ids == model.config.image_token_id
     embeddings = embeddings.masked_scatter(images[..., None], visual.to(embeddings.dtype))
     positions, _ = core.get_rope_index(
