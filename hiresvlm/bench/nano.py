@@ -52,9 +52,11 @@ def nano(model: str = "nano", limit: int | None = None) -> None:
     heads = [f"{what} {name}" for name in RUNS for what in ("CER", "kept", "exact")]
     table(("kind", "n", *heads), rows)
     for name, answers in found.items():
-        line = f"{name}: loaded in {answers['load_s']:.2f} s, {answers['tokens']:.0f} visual tokens and "
         print(
-            line + f"{answers['ms']:.0f} ms a question (all in one batch), weights {answers['mib']:.1f} MiB"
+            f"{name}: loaded in {answers['load_s']:.2f} s (imports {answers['import_s']:.2f}), "
+            f"{answers['tokens']:.0f} visual tokens and {answers['ms']:.0f} ms a question (one batch), "
+            f"the largest tile alone {answers['alone_s']:.2f} s for {answers['alone_tokens']} characters, "
+            f"weights {answers['mib']:.1f} MiB"
         )
     json_line("nano", {"model": model, "rows": rows, "runs": {n: _plain(a) for n, a in found.items()}})
 
@@ -97,19 +99,30 @@ def _run(model: str, quant: str, items: Sequence[Item]) -> dict[str, Any]:
     engine = engines.find("vlm")(EngineSettings(name="vlm", model=model, quant=quant))
     loaded = time.perf_counter()
     requests = [_request(n, item) for n, item in enumerate(items)]
-    waiting = iter([requests])
-    replies = {r.place.document: r for r in generate(engine, RequestFeed(lambda wait: next(waiting, None)))}
+    replies = _answers(engine, requests)
     seconds = time.perf_counter() - loaded
+    largest = max(requests, key=lambda request: request.views[0].pixels.size)
+    _answers(engine, [largest])
+    alone = time.perf_counter() - loaded - seconds
     stats = engine.stats() if isinstance(engine, engines.Measured) else {}
     engine.close()
     ordered = [replies[n] for n in range(len(items))]
     return {
         "replies": ordered,
         "load_s": loaded - began,
+        "import_s": stats.get("import_s", 0.0),
+        "alone_s": alone,
+        "alone_tokens": replies[largest.place.document].tokens.output,
         "ms": 1000 * seconds / len(items),
         "tokens": sum(reply.tokens.visual for reply in ordered) / len(items),
         "mib": stats.get("weights_bytes", 0) / 2**20,
     }
+
+
+def _answers(engine: engines.Engine, requests: list[Request]) -> dict[int, Reply]:
+    waiting = iter([requests])
+    feed = RequestFeed(lambda wait: next(waiting, None))
+    return {reply.place.document: reply for reply in generate(engine, feed)}
 
 
 def _request(number: int, item: Item) -> Request:
