@@ -55,7 +55,7 @@ def nano(model: str = "nano", limit: int | None = None) -> None:
         print(
             f"{name}: loaded in {answers['load_s']:.2f} s (imports {answers['import_s']:.2f}), "
             f"{answers['tokens']:.0f} visual tokens and {answers['ms']:.0f} ms a question (one batch), "
-            f"the largest tile alone {answers['alone_s']:.2f} s for {answers['alone_tokens']} characters, "
+            f"the longest text alone {answers['alone_s']:.2f} s for {answers['alone_tokens']} characters, "
             f"weights {answers['mib']:.1f} MiB"
         )
     json_line("nano", {"model": model, "rows": rows, "runs": {n: _plain(a) for n, a in found.items()}})
@@ -101,7 +101,7 @@ def _run(model: str, quant: str, items: Sequence[Item]) -> dict[str, Any]:
     requests = [_request(n, item) for n, item in enumerate(items)]
     replies = _answers(engine, requests)
     seconds = time.perf_counter() - loaded
-    largest = max(requests, key=lambda request: request.views[0].pixels.size)
+    largest = max(requests, key=lambda request: len(items[request.place.document].answer))
     _answers(engine, [largest])
     alone = time.perf_counter() - loaded - seconds
     stats = engine.stats() if isinstance(engine, engines.Measured) else {}
