@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import cv2
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -15,8 +17,8 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from transformers import AutoImageProcessor, AutoModelForImageTextToText, AutoTokenizer
 
-from hiresvlm.bench.nano import nano, tower_rounded
-from hiresvlm.datatypes import Stop
+from hiresvlm.bench.nano import by_height, nano, tower_rounded
+from hiresvlm.datatypes import Place, Reply, Stop
 from hiresvlm.engines.vlm import VlmEngine
 from hiresvlm.engines.vlm.folder import nano_folder
 from hiresvlm.engines.vlm.inputs import image_input, patches
@@ -146,3 +148,24 @@ def test_the_bench_compares_float_four_bits_and_four_bits_in_the_tower(capsys) -
     assert list(row["runs"]) == ["float32", "int4", "int4, tower too"]
     assert {len(cells) for cells in row["rows"]} == {2 + 3 * 3}
     assert row["runs"]["int4"]["mib"] < row["runs"]["float32"]["mib"]
+    texts = [
+        cells[1]
+        for cells in row["rows"]
+        if cells[0] in ("line", "few", "paragraph", "table", "receipt", "ui")
+    ]
+    assert sum(cells[1] for cells in row["heights"]) == sum(texts)  # each has print that can be measured
+
+
+def test_texts_are_counted_by_the_height_that_the_chunker_measures(items: list[Item]) -> None:
+    line = next(item for item in load_evaluation() if item.name == "line-02.png")
+    low = replace(line, pixels=cv2.resize(line.pixels, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA))
+    blank = replace(line, pixels=np.full_like(line.pixels, 255))
+    asked = next(item for item in items if item.question)
+    some = [line, low, blank, asked]
+    right = [Reply(Place(n, 0, 0), item.answer) for n, item in enumerate(some)]
+    wrong = [Reply(Place(n, 0, 0), "") for n, _ in enumerate(some)]
+    rows = by_height(some, {"right": right, "wrong": wrong})
+    assert rows == [
+        ["0 to 12", 1, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0],
+        ["15 and more", 1, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0],
+    ]

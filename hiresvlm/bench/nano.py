@@ -2,7 +2,8 @@
 engine that runs production models.
 
 A third run shows what the engine's rule is worth, that the vision tower keeps its precision: there the
-matrices of the tower have gone through NF4 and back.
+matrices of the tower have gone through NF4 and back. A second table counts the same texts by the height of
+their capitals, as the chunker measures it: the set holds smaller print than the chunker ever hands to nano.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import shutil
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import cv2
 
 from hiresvlm import engines
 from hiresvlm.batching import RequestFeed, generate
 from hiresvlm.bench.harness import json_line, table
+from hiresvlm.chunking.analysis import analyse
 from hiresvlm.datatypes import Box, Place, Reply, Request, Role, View
 from hiresvlm.engines.vlm import quantization
 from hiresvlm.engines.vlm.folder import locate
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
     from hiresvlm.nano.data.evaluation import Item
 
 RUNS: Final = ("float32", "int4", "int4, tower too")
+HEIGHTS: Final = (0.0, 12.0, 15.0)
+"""Lower ends of the bands of the second table, capitals in pixels; 12 is the least that the chunker delivers
+to nano, see `hiresvlm.nano.export.CARD`."""
 LONGEST: Final = 900
 """Tokens of an answer at most; the longest text of the set has fewer than 700 characters."""
 
@@ -51,6 +58,9 @@ def nano(model: str = "nano", limit: int | None = None) -> None:
         rows.append(row)
     heads = [f"{what} {name}" for name in RUNS for what in ("CER", "kept", "exact")]
     table(("kind", "n", *heads), rows)
+    replies = {name: answers["replies"] for name, answers in found.items()}
+    heights = by_height(items, replies)
+    table(("capitals, px", "texts", *heads), heights)
     for name, answers in found.items():
         print(
             f"{name}: loaded in {answers['load_s']:.2f} s (imports {answers['import_s']:.2f}), "
@@ -58,7 +68,28 @@ def nano(model: str = "nano", limit: int | None = None) -> None:
             f"the longest text alone {answers['alone_s']:.2f} s for {answers['alone_tokens']} characters, "
             f"weights {answers['mib']:.1f} MiB"
         )
-    json_line("nano", {"model": model, "rows": rows, "runs": {n: _plain(a) for n, a in found.items()}})
+    runs = {name: _plain(answers) for name, answers in found.items()}
+    json_line("nano", {"model": model, "rows": rows, "heights": heights, "runs": runs})
+
+
+def by_height(items: Sequence[Item], found: Mapping[str, Sequence[Reply]]) -> list[list[object]]:
+    """A row for each band of `HEIGHTS` with texts in it: texts whose small capitals are that high, and the
+    figures of each run. Texts in which the chunker finds no line are in no row."""
+    bands: dict[float, list[int]] = {low: [] for low in HEIGHTS}
+    for n, item in enumerate(items):
+        height, width = item.pixels.shape[:2]
+        gray = cv2.cvtColor(item.pixels, cv2.COLOR_RGB2GRAY)
+        cap = None if item.question else analyse(gray, (width, height)).small_cap_height
+        if cap is not None:
+            bands[max(low for low in HEIGHTS if low <= cap)].append(n)
+    rows: list[list[object]] = []
+    for (low, mine), high in zip(bands.items(), (*HEIGHTS[1:], None), strict=True):
+        if mine:
+            row: list[object] = [f"{low:g} to {high:g}" if high else f"{low:g} and more", len(mine)]
+            for replies in found.values():
+                row += _figures([items[n] for n in mine], [replies[n] for n in mine])
+            rows.append(row)
+    return rows
 
 
 def tower_rounded(model: str, target: Path) -> Path:

@@ -69,7 +69,7 @@ EVERYTHING = {
 RECIPE = (
     Sitting("tower", 60, PICTURES, decay=0.6),
     Sitting("read", 15, SHORT, tower_share=0.5),
-    Sitting("read", 150, EVERYTHING, tower_share=0.2, decay=1.0),
+    Sitting("read", 150, EVERYTHING, tower_share=0.3, decay=1.0),
 )
 """Minutes of two cores. Most of the errors are the tower's, and beside the language model it learns slowly:
 its own stage is worth its time. Later it moves little, or what the language model is unsure of spoils it."""

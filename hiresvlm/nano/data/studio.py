@@ -76,22 +76,22 @@ class Studio:
         return self.rng.randint(fewest, most) * PATCH
 
     def size(self) -> float:
-        """A font size in pixels per em: mostly 16 to 28, sometimes small or large.
+        """A font size in pixels per em: mostly 17 to 30, rarely small, sometimes large.
 
-        Capitals of 16 px per em are about 11 px high, the least that the chunker delivers to nano. Below that
+        Capitals of 17 px per em are about 12 px high, the least that the chunker delivers to nano. Below that
         there are four and more characters in the width of a visual token; more than a little of such text
         costs most of a training and is never asked for.
         """
         kind = self.rng.random()
-        if kind < 0.08:
-            return self.rng.uniform(12, 16)
+        if kind < 0.05:
+            return self.rng.uniform(13, 17)
         if kind < 0.92:
-            return self.rng.uniform(16, 28)
+            return self.rng.uniform(17, 30)
         return self.rng.uniform(26, 40)
 
     def small_size(self) -> float:
         """A font size for documents with many columns."""
-        return self.rng.uniform(12, 15) if self.chance(0.1) else self.rng.uniform(15, 22)
+        return self.rng.uniform(13, 16) if self.chance(0.06) else self.rng.uniform(16, 23)
 
     def face(self, chinese: bool | None = None, typewriter: bool = False) -> Face:
         """A face; the knob decides on a Chinese one where nothing is said."""
