@@ -347,7 +347,7 @@ def test_without_a_chinese_face_nothing_is_chinese() -> None:
 
 def test_too_few_fonts_name_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fonts, "FOLDERS", (tmp_path,))
-    with pytest.raises(FontsMissing, match="0 of") as caught:
+    with pytest.raises(FontsMissing, match="only 0 of") as caught:
         Fonts.installed()
     assert "fonts-dejavu-core" in (caught.value.hint or "")
     with pytest.raises(FontsMissing, match="printable ASCII"):

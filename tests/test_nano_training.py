@@ -10,8 +10,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import AutoModelForImageTextToText, AutoTokenizer
+from transformers import AutoModelForImageTextToText, AutoTokenizer, Qwen2_5_VLForConditionalGeneration
 from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+from typer.testing import CliRunner
 
 from hiresvlm.engines.vlm.attention import attend
 from hiresvlm.nano import train
@@ -25,6 +26,7 @@ from hiresvlm.nano.batches import (
     patchify,
     tower_batch,
 )
+from hiresvlm.nano.checkpoint import CheckpointError, minutes_spent, publish, restore, save
 from hiresvlm.nano.data import ALPHABET, Sample, Tile
 from hiresvlm.nano.export import export, tokenizer
 from hiresvlm.nano.losses import MISREAD_SHARE, GlyphHead, chat_losses, glyph_loss, guided, misread, see
@@ -257,10 +259,10 @@ def test_a_sitting_that_was_broken_off_goes_on_where_it_was_saved(stage, tmp_pat
     sitting = train.Sitting(stage, 0.05, {"line": 1})
     with pytest.raises(KeyboardInterrupt):
         train.sit(sitting, tmp_path, "a", None, seed=1, threads=1)
-    saved = train.minutes_spent(tmp_path / "a.safetensors")
+    saved = minutes_spent(tmp_path / "a.safetensors")
     assert 0 < saved < 0.05
     path = train.sit(sitting, tmp_path, "a", None, seed=1, threads=1)
-    assert train.minutes_spent(path) == 0.05
+    assert minutes_spent(path) == 0.05
     log = path.with_suffix(".jsonl")
     lines = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     reads = [line["cer"]["line"] for line in lines if "cer" in line]
@@ -298,10 +300,10 @@ def test_the_whole_recipe_runs_and_ends_in_a_model_folder(tmp_path, monkeypatch)
 def test_a_training_goes_on_from_published_weights(tmp_path: Path) -> None:
     torch.manual_seed(2)
     fresh, head = new_model(VOCABULARY), GlyphHead(VISION_WIDTH, len(ALPHABET))
-    train.save(tmp_path / "a.safetensors", fresh, head, {})
-    train.publish(tmp_path / "a.safetensors", tmp_path / "weights")
+    save(tmp_path / "a.safetensors", fresh, head, {})
+    publish(tmp_path / "a.safetensors", tmp_path / "weights")
     other, other_head = new_model(VOCABULARY), GlyphHead(VISION_WIDTH, len(ALPHABET))
-    train.restore(tmp_path / "weights", other, other_head)
+    restore(tmp_path / "weights", other, other_head)
     for ours, theirs in ((fresh, other), (head, other_head)):
         for name, value in ours.state_dict().items():
             assert torch.equal(value.half(), theirs.state_dict()[name].half()), name
@@ -336,17 +338,131 @@ def test_patches_without_a_character_and_blank_tiles_have_a_finite_loss(model) -
     assert torch.isfinite(loss)
 
 
-def test_a_checkpoint_goes_on_where_it_stopped_and_a_foreign_file_is_refused(model, tmp_path: Path) -> None:
+def test_a_checkpoint_goes_on_where_it_stopped(model, tmp_path: Path) -> None:
     head = GlyphHead(VISION_WIDTH, len(ALPHABET))
-    train.save(tmp_path / "a.safetensors", model, head, {"step": "1"})
+    save(tmp_path / "a.safetensors", model, head, {"step": "1"})
     torch.manual_seed(7)
     other, other_head = new_model(VOCABULARY), GlyphHead(VISION_WIDTH, len(ALPHABET))
-    train.restore(tmp_path / "a.safetensors", other, other_head)
+    restore(tmp_path / "a.safetensors", other, other_head)
     for (name, value), loaded in zip(model.state_dict().items(), other.state_dict().values(), strict=True):
         assert torch.equal(value, loaded), name
-    train.save(tmp_path / "b.safetensors", torch.nn.Linear(2, 2), head, {})
-    with pytest.raises(ValueError, match="not a checkpoint"):
-        train.restore(tmp_path / "b.safetensors", other, other_head)
+
+
+def not_checkpoints(folder: Path, model: Qwen2_5_VLForConditionalGeneration) -> dict[str, Path]:
+    """Files and folders that look like a checkpoint, by what the error has to say."""
+    head = GlyphHead(VISION_WIDTH, len(ALPHABET))
+    save(folder / "foreign.safetensors", torch.nn.Linear(2, 2), head, {})
+    save(folder / "shape.safetensors", model, GlyphHead(VISION_WIDTH, 7), {})
+    (folder / "text.safetensors").write_text("hello", encoding="utf-8")
+    (folder / "empty").mkdir()
+    export(model, VOCABULARY, folder / "model")
+    return {
+        "not a checkpoint of this model: no model": folder / "foreign.safetensors",
+        r"not a checkpoint of this model: head.*not \(": folder / "shape.safetensors",
+        "cannot load": folder / "text.safetensors",
+        "model.safetensors": folder / "empty",
+        "glyph_head": folder / "model",
+        "nowhere": folder / "nowhere",
+    }
+
+
+def test_what_is_no_checkpoint_is_refused_in_words(tmp_path: Path) -> None:
+    fresh = new_model(VOCABULARY)
+    for words, path in not_checkpoints(tmp_path, fresh).items():
+        with pytest.raises(CheckpointError, match=words):
+            publish(path, tmp_path / "weights")
+    assert not (tmp_path / "weights").exists()
+    with pytest.raises(CheckpointError, match="cannot go on") as caught:
+        minutes_spent(tmp_path / "text.safetensors")
+    assert "remove it" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["all", "--hours", "0"],
+        ["all", "--hours", "-1"],
+        ["all", "--hours", "nan"],
+        ["all", "--threads", "0"],
+        ["sitting", "4"],
+        ["sitting", "0"],
+        ["sitting", "1", "--minutes", "0"],
+        ["sitting", "1", "--decay", "1.5"],
+        ["sitting", "1", "--decay", "nan"],
+        ["sitting", "1", "--rate", "-1"],
+        ["sitting", "1", "--seed", "-1"],
+        ["fusion", "--rate", "0", "--from", "x"],
+    ],
+    ids=" ".join,
+)
+def test_numbers_that_make_no_sense_are_refused_before_any_work(arguments, tmp_path, monkeypatch) -> None:
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("trained")
+
+    monkeypatch.setattr(train, "sit", never)
+    if arguments[0] == "sitting":
+        rest = {"--from": "x", "--minutes": "1", "--name": "a", "--seed": "1"}
+        arguments = arguments + [part for pair in rest.items() if pair[0] not in arguments for part in pair]
+    result = CliRunner().invoke(train.app, arguments)
+    assert result.exit_code == 2, result.output
+
+
+def test_errors_of_a_training_end_in_one_sentence(tmp_path, monkeypatch, capsys) -> None:
+    def ended(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["train", *arguments])
+        with pytest.raises(SystemExit) as end:
+            train.main()
+        return end.value.code, capsys.readouterr().err
+
+    code, said = ended("publish", str(tmp_path / "none.safetensors"), str(tmp_path / "weights"))
+    assert code == 5
+    assert "none.safetensors" in said
+    assert "Traceback" not in said
+    monkeypatch.setattr("hiresvlm.nano.data.fonts.FOLDERS", (tmp_path,))
+    code, said = ended("all", "--out", str(tmp_path / "out"), "--hours", "0.01")
+    assert code == 4
+    assert "only 0 of the" in said
+    assert "apt-get install" in said
+    assert "fonts-dejavu-core" in said
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    code, said = ended("all", "--out", str(tmp_path / "file"))
+    assert code == 6
+    assert "cannot write" in said
+    code, said = ended(
+        "sitting",
+        "1",
+        "--from",
+        "x",
+        "--minutes",
+        "1",
+        "--name",
+        "../a",
+        "--seed",
+        "1",
+        "--out",
+        str(tmp_path),
+    )
+    assert code == 6
+    assert "name" in said
+
+
+def test_ctrl_c_saves_and_the_rest_of_the_log_is_written(tmp_path, monkeypatch) -> None:
+    made = tower_batch([random_tile(1)], VOCABULARY)
+
+    def two(mixture, *, seed, budget, answers):
+        yield made
+        yield made
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(train, "batches", two)
+    with pytest.raises(KeyboardInterrupt):
+        train.sit(train.Sitting("tower", 1, {"line": 1}), tmp_path, "a", None, seed=1, threads=1)
+    assert 0 < minutes_spent(tmp_path / "a.safetensors") < 1
+    monkeypatch.setattr(train, "batches", lambda *_, **__: itertools.repeat(made))
+    path = train.sit(train.Sitting("tower", 0.02, {"line": 1}), tmp_path, "b", None, seed=1, threads=1)
+    lines = [json.loads(line) for line in path.with_suffix(".jsonl").read_text().splitlines()]
+    assert lines[-1]["step"] >= 1
+    assert lines[-1]["glyph"] > 0
 
 
 def test_the_exported_folder_loads_as_its_class_and_answers_the_same(model, tmp_path: Path) -> None:

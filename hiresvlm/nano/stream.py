@@ -36,15 +36,15 @@ class Mixture:
 class _Batches(IterableDataset[TowerBatch | ChatBatch]):
     """Samples of one bucket of lengths, about `budget` tokens a batch."""
 
-    def __init__(self, mixture: Mixture, seed: int, budget: int, answers: bool) -> None:
-        self.mixture, self.seed, self.budget, self.answers = mixture, seed, budget, answers
+    def __init__(self, mixture: Mixture, fonts: Fonts, seed: int, budget: int, answers: bool) -> None:
+        self.mixture, self.fonts, self.seed, self.budget, self.answers = mixture, fonts, seed, budget, answers
 
     def __iter__(self) -> Iterator[TowerBatch | ChatBatch]:
         torch.set_num_threads(1)
         worker = torch.utils.data.get_worker_info()
         seed = self.seed * 1009 + (worker.id if worker else 0)
         random = np.random.default_rng(seed)
-        generator = Generator(seed, Fonts.installed())
+        generator = Generator(seed, self.fonts)
         vocabulary = Vocabulary()
         buckets: dict[int, list[Sample]] = defaultdict(list)
         held: dict[int, int] = defaultdict(int)
@@ -77,7 +77,9 @@ def visual_tokens(tile: Tile) -> int:
 
 
 def batches(mixture: Mixture, *, seed: int, budget: int, answers: bool) -> Iterator[TowerBatch | ChatBatch]:
-    """Endless batches; `answers`: with prompts and answers (second stage) or images alone (first stage)."""
-    samples = _Batches(mixture, seed, budget, answers)
-    loader = DataLoader(samples, batch_size=None, num_workers=1, prefetch_factor=6)
-    yield from loader
+    """Endless batches; `answers`: with prompts and answers (second stage) or images alone (first stage).
+
+    Raises `FontsMissing` here, before there is a process whose traceback would hide it.
+    """
+    samples = _Batches(mixture, Fonts.installed(), seed, budget, answers)
+    return iter(DataLoader(samples, batch_size=None, num_workers=1, prefetch_factor=6))

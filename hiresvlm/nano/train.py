@@ -8,6 +8,7 @@ starts anew, which costs the warm-up.
 
 import json
 import math
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -19,14 +20,14 @@ import numpy as np
 import torch
 import typer
 from numpy.typing import NDArray
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from torch import nn
 
+from hiresvlm.console import Reporter
+from hiresvlm.errors import HiresvlmError, OutputError
 from hiresvlm.nano.batches import ChatBatch, TowerBatch
+from hiresvlm.nano.checkpoint import minutes_spent, publish, restore, save
 from hiresvlm.nano.data import Sample, Tile
 from hiresvlm.nano.data.evaluation import load_evaluation
-from hiresvlm.nano.export import export
 from hiresvlm.nano.losses import GlyphHead, chat_losses, glyph_loss, guided, see
 from hiresvlm.nano.model import VISION_WIDTH, new_model
 from hiresvlm.nano.reading import character_errors, read
@@ -74,7 +75,29 @@ RECIPE = (
 """Minutes of two cores. Most of the errors are the tower's, and beside the language model it learns slowly:
 its own stage is worth its time. Later it moves little, or what the language model is unsure of spoils it."""
 
-app = typer.Typer(add_completion=False)
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Train hiresvlm-nano. Everything is written below one folder.",
+)
+
+
+def positive(value: float | None) -> float | None:
+    """Refuse what is no amount of anything: zero, less, not a number."""
+    if value is not None and not 0 < value < math.inf:
+        raise typer.BadParameter(f"{value} is not a number above 0")
+    return value
+
+
+def share(value: float) -> float:
+    """Refuse what is not between 0 and 1."""
+    if not 0 <= value <= 1:
+        raise typer.BadParameter(f"{value} is not between 0 and 1")
+    return value
+
+
+Folder = Annotated[Path, typer.Option("--out", help="checkpoints and logs")]
+Threads = Annotated[int, typer.Option(min=1, help="CPU threads")]
 
 
 def optimizers(model: nn.Module, head: nn.Module, sitting: Sitting) -> list[torch.optim.Optimizer]:
@@ -122,47 +145,20 @@ class Log:
             file.write(line + "\n")
         typer.echo(line)
 
-    def add(self, losses: dict[str, torch.Tensor], **facts: Any) -> None:
+    def add(self, losses: Mapping[str, torch.Tensor], facts: Mapping[str, Any]) -> None:
+        """Count a step; write when it is time."""
         for name, value in losses.items():
             self.sums[name] = self.sums.get(name, 0.0) + value.detach().item()
         self.count += 1
         if time.monotonic() - self.last >= LOG_EVERY_S:
+            self.rest(facts)
+
+    def rest(self, facts: Mapping[str, Any]) -> None:
+        """Write the means of what has not been written yet."""
+        if self.count:
             means = {name: round(total / self.count, 4) for name, total in self.sums.items()}
             self.write({**facts, **means})
-            self.sums, self.count, self.last = {}, 0, time.monotonic()
-
-
-def save(path: Path, model: nn.Module, head: nn.Module, facts: dict[str, str]) -> None:
-    """Weights of the model and of the training-only head; written beside and renamed."""
-    tensors = {
-        f"model.{name}": value for name, value in model.state_dict().items() if name != "lm_head.weight"
-    }
-    tensors |= {f"head.{name}": value for name, value in head.state_dict().items()}
-    part = path.with_suffix(".part")
-    save_file({name: t.contiguous() for name, t in tensors.items()}, part, metadata=facts)
-    part.replace(path)
-
-
-def restore(path: Path, model: nn.Module, head: nn.Module) -> None:
-    """The opposite of `save`; the optimizer starts anew, which costs the warm-up.
-
-    `path` may be a folder written by `publish` too (float16, its glyph head beside it).
-    """
-    if path.is_dir():
-        tensors = {f"model.{name}": t for name, t in load_file(path / "model.safetensors").items()}
-        head_file = path.with_name("glyph_head.safetensors")
-        tensors |= {f"head.{name}": t for name, t in load_file(head_file).items()}
-    else:
-        tensors = load_file(path)
-
-    def part(prefix: str) -> dict[str, torch.Tensor]:
-        return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}
-
-    result = model.load_state_dict(part("model."), strict=False)
-    wrong = {*result.missing_keys, *result.unexpected_keys} - {"lm_head.weight"}
-    if wrong:
-        raise ValueError(f"{path} is not a checkpoint of this model: {sorted(wrong)[:3]}")
-    head.load_state_dict(part("head."))
+        self.sums, self.count, self.last = {}, 0, time.monotonic()
 
 
 def computing(device: torch.device) -> AbstractContextManager[None]:
@@ -183,50 +179,55 @@ def tower_losses(model: Any, head: GlyphHead, batch: TowerBatch) -> dict[str, to
 
 @app.command("all")
 def train_all(
-    folder: Annotated[Path, typer.Option("--out", help="checkpoints and logs")] = Path("out/nano"),
-    hours: Annotated[float | None, typer.Option(help="scale the recipe to this time")] = None,
-    threads: Annotated[int, typer.Option(help="CPU threads")] = 2,
+    folder: Folder = Path("out/nano"),
+    hours: Annotated[
+        float | None, typer.Option(callback=positive, help="scale the recipe to this time")
+    ] = None,
+    threads: Threads = 2,
 ) -> None:
-    """Train from nothing by the recipe and export; what was broken off goes on from its last checkpoint."""
-    scale = hours * 60 / sum(sitting.minutes for sitting in RECIPE) if hours else 1.0
+    """Train from nothing by the recipe and write a model folder; what was broken off goes on from its last
+    checkpoint."""
+    scale = 1.0 if hours is None else hours * 60 / sum(sitting.minutes for sitting in RECIPE)
     before: Path | None = None
     for n, sitting in enumerate(RECIPE, 1):
         planned = replace(sitting, minutes=sitting.minutes * scale)
         before = sit(planned, folder, f"{n}-{sitting.stage}", before, seed=n, threads=threads)
     assert before
-    publish(before, folder / "weights")
+    weights = folder / "weights"
+    publish(before, weights)
+    typer.echo(f"The model is in {weights}. Try: hiresvlm ocr samples/receipt.jpg -m {weights}", err=True)
 
 
 @app.command("sitting")
 def one_sitting(
-    number: Annotated[int, typer.Argument(help="which of the recipe, from 1")],
-    before: Annotated[Path, typer.Option("--from", help="checkpoint to go on from")],
-    minutes: Annotated[float, typer.Option(help="how long")],
+    number: Annotated[int, typer.Argument(min=1, max=len(RECIPE), help="which of the recipe, from 1")],
+    before: Annotated[Path, typer.Option("--from", help="checkpoint or published folder to go on from")],
+    minutes: Annotated[float, typer.Option(callback=positive, help="how long")],
     name: Annotated[str, typer.Option(help="of the checkpoint and the log")],
-    seed: Annotated[int, typer.Option(help="of the samples")],
-    folder: Annotated[Path, typer.Option("--out", help="checkpoints and logs")] = Path("out/nano"),
-    decay: Annotated[float, typer.Option(help="share of the time in which the rate falls to zero")] = 0.0,
-    rate: Annotated[float | None, typer.Option(help="learning rate; that of the recipe by itself")] = None,
-    threads: Annotated[int, typer.Option(help="CPU threads")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="of the samples")],
+    folder: Folder = Path("out/nano"),
+    decay: Annotated[
+        float, typer.Option(callback=share, help="part of the time in which the rate falls")
+    ] = 0.0,
+    rate: Annotated[
+        float | None, typer.Option(callback=positive, help="learning rate; that of the recipe by itself")
+    ] = None,
+    threads: Threads = 2,
 ) -> None:
     """One more sitting of a kind of the recipe."""
     planned = RECIPE[number - 1]
     sitting = replace(planned, minutes=minutes, decay=decay, rate=rate or planned.rate)
-    sit(sitting, folder, name, before, seed=seed, threads=threads)
+    path = sit(sitting, folder, name, before, seed=seed, threads=threads)
+    typer.echo(f"The checkpoint is {path}. Make a model folder of it: publish {path} FOLDER", err=True)
 
 
 @app.command("publish")
-def publish(
+def publish_checkpoint(
     checkpoint: Annotated[Path, typer.Argument(help="of a training")],
     folder: Annotated[Path, typer.Argument(help="model folder to write")],
 ) -> None:
     """Write a model folder from a checkpoint, and beside it the glyph head that a later sitting needs."""
-    vocabulary = Vocabulary()
-    model, head = new_model(vocabulary), GlyphHead(VISION_WIDTH, len(vocabulary.alphabet))
-    restore(checkpoint, model, head)
-    export(model, vocabulary, folder)
-    tensors = {name: value.to(torch.float16) for name, value in head.state_dict().items()}
-    save_file(tensors, folder.with_name("glyph_head.safetensors"))
+    publish(checkpoint, folder)
 
 
 @app.command("fusion")
@@ -235,9 +236,9 @@ def fusion(
     steps: Annotated[int, typer.Option(min=1, help="of each arm")] = 300,
     pages: Annotated[int, typer.Option(min=1, help="held-out pages to transcribe")] = 16,
     questions: Annotated[int, typer.Option(min=1, help="held-out questions")] = 60,
-    seed: Annotated[int, typer.Option(help="of the samples and the resampler")] = 51,
-    rate: Annotated[float, typer.Option(help="of both arms")] = 1e-3,
-    threads: Annotated[int, typer.Option(help="CPU threads")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="of the samples and the resampler")] = 51,
+    rate: Annotated[float, typer.Option(callback=positive, help="of both arms")] = 1e-3,
+    threads: Threads = 1,
 ) -> None:
     """An ablation: 32 gathered visual tokens against all of them. Prints one JSON line."""
     from hiresvlm.nano.fusion import MIXTURE, compare, held_out
@@ -255,13 +256,20 @@ def fusion(
 def sit(sitting: Sitting, folder: Path, name: str, before: Path | None, *, seed: int, threads: int) -> Path:
     """Train for one sitting; gives the checkpoint `folder/name.safetensors`, the log is `folder/name.jsonl`.
 
-    Where that checkpoint is there, only what is missing of the minutes is trained, with other samples.
+    Where that checkpoint is there, only what is missing of the minutes is trained, with other samples. Ctrl-C
+    saves before it ends the training. Raises `CheckpointError`, `FontsMissing`, `OutputError`.
     """
     torch.set_num_threads(threads)
     torch.manual_seed(seed)
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.safetensors"
+    if path.parent != folder:
+        raise OutputError(f"the name of a checkpoint cannot be {name!r}")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise OutputError(f"cannot write to {folder}: {problem}") from problem
     spent = minutes_spent(path)
+    typer.echo(f"{name}: {spent:.1f} of {sitting.minutes:.1f} minutes are done", err=True)
     if spent >= sitting.minutes:
         return path
     vocabulary = Vocabulary()
@@ -281,14 +289,6 @@ def sit(sitting: Sitting, folder: Path, name: str, before: Path | None, *, seed:
     return path
 
 
-def minutes_spent(path: Path) -> float:
-    """How long the sitting of a checkpoint had trained when it was saved; 0 where there is none."""
-    if not path.exists():
-        return 0.0
-    with safe_open(path, "pt") as file:
-        return float((file.metadata() or {}).get("minutes", 0.0))
-
-
 def _train(
     model: Any,
     head: GlyphHead,
@@ -302,29 +302,42 @@ def _train(
     steppers = optimizers(model, head, sitting)
     now = time.monotonic()
     started, saved, read_at = now - before * 60, now, now
-    seconds, step = sitting.minutes * 60, 0
-    while (spent := time.monotonic() - started) < seconds:
-        batch = next(stream).to(model.device)
-        with computing(model.device):
-            if isinstance(batch, ChatBatch):
-                losses = chat_losses(model, head, batch)
-                loss = losses["next"] + GLYPH_WEIGHT * losses["glyph"] + GUIDE_WEIGHT * losses["guide"]
-            else:
-                losses = tower_losses(model, head, batch)
-                loss = losses["glyph"]
-        torch.autograd.backward(loss)
-        left = (seconds - spent) / seconds
-        factor = min(1.0, (step + 1) / WARMUP_STEPS, left / sitting.decay if sitting.decay else 1.0)
-        advance(steppers, factor)
-        step += 1
-        log.add(losses, step=step, minutes=round(spent / 60, 2), factor=round(factor, 3))
-        if time.monotonic() - saved > SAVE_EVERY_S:
-            save(path, model, head, {"minutes": str(spent / 60)})
-            saved = time.monotonic()
-        if sitting.stage == "read" and time.monotonic() - read_at > READ_EVERY_S:
-            log.write({"minutes": round(spent / 60, 2), "cer": watch(model)})
-            read_at = time.monotonic()
+    seconds, step, spent = sitting.minutes * 60, 0, before * 60
+    facts: dict[str, Any] = {}
+    try:
+        while (spent := time.monotonic() - started) < seconds:
+            batch = next(stream).to(model.device)
+            losses, loss = losses_of(model, head, batch)
+            torch.autograd.backward(loss)
+            left = (seconds - spent) / seconds
+            factor = min(1.0, (step + 1) / WARMUP_STEPS, left / sitting.decay if sitting.decay else 1.0)
+            advance(steppers, factor)
+            step += 1
+            facts = {"step": step, "minutes": round(spent / 60, 2), "factor": round(factor, 3)}
+            log.add(losses, facts)
+            if time.monotonic() - saved > SAVE_EVERY_S:
+                save(path, model, head, {"minutes": str(spent / 60)})
+                saved = time.monotonic()
+            if sitting.stage == "read" and time.monotonic() - read_at > READ_EVERY_S:
+                log.write({"minutes": round(spent / 60, 2), "cer": watch(model)})
+                read_at = time.monotonic()
+    except KeyboardInterrupt:
+        save(path, model, head, {"minutes": str(spent / 60)})
+        raise
+    log.rest(facts)
     save(path, model, head, {"minutes": str(sitting.minutes)})
+
+
+def losses_of(
+    model: Any, head: GlyphHead, batch: TowerBatch | ChatBatch
+) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+    """What is logged, and the sum that is trained on."""
+    with computing(model.device):
+        if isinstance(batch, TowerBatch):
+            losses = tower_losses(model, head, batch)
+            return losses, losses["glyph"]
+        losses = chat_losses(model, head, batch)
+        return losses, losses["next"] + GLYPH_WEIGHT * losses["glyph"] + GUIDE_WEIGHT * losses["guide"]
 
 
 def watch(model: Any) -> dict[str, float]:
@@ -348,5 +361,14 @@ def nowhere(text: str) -> NDArray[np.float32]:
     return np.zeros((len(text), 2), np.float32)
 
 
+def main() -> None:
+    """The program: an error that a user can cause ends in one sentence and its exit code."""
+    try:
+        app()
+    except HiresvlmError as error:
+        Reporter().error(error.message, error.hint)
+        sys.exit(error.exit_code)
+
+
 if __name__ == "__main__":
-    app()
+    main()

@@ -1,8 +1,10 @@
 """The evaluation tiles: rendered in faces and with text that training never sees, committed as files.
 
 `python -m hiresvlm.nano.data.evaluation FOLDER --seed N` draws another set; it needs the fonts of `HELD_OUT`.
-To read the committed set takes no font. Tiles are stored with 16 colours, and one whose file would be larger
-than `MOST_BYTES` is drawn anew: so large tiles are rarely noisy here, small ones are as often as in training.
+To read the committed set takes no font. It was drawn once and stays, so that trainings can be compared: the
+generator has changed since, and no seed draws the same tiles again. Tiles are stored with 16 colours, and one
+whose file would be larger than `MOST_BYTES` is drawn anew: so large tiles are rarely noisy here, small ones
+are as often as in training.
 """
 
 from __future__ import annotations
@@ -130,25 +132,28 @@ def make(fonts: Fonts, seed: int = SEED) -> Iterator[tuple[str, str, bytes, Sequ
 
 
 def write(folder: Path, fonts: Fonts, seed: int = SEED) -> int:
-    """Draw a set into an empty or new folder; the number of questions. `OutputError` if it has files."""
-    if folder.is_dir() and any(folder.iterdir()):
-        raise OutputError(f"{folder} is not empty")
-    folder.mkdir(parents=True, exist_ok=True)
+    """Draw a set into an empty or new folder; the number of questions. `OutputError` where it cannot."""
     rows = []
-    for name, kind, data, samples in make(fonts, seed):
-        (folder / name).write_bytes(data)
-        for sample in samples:
-            row = {"file": name, "kind": kind, "question": sample.question, "answer": sample.target}
-            rows.append(json.dumps(row, ensure_ascii=False))
-    (folder / GOLD).write_text("\n".join(rows) + "\n", encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise OutputError(f"{folder} is not empty")
+        for name, kind, data, samples in make(fonts, seed):
+            (folder / name).write_bytes(data)
+            for sample in samples:
+                row = {"file": name, "kind": kind, "question": sample.question, "answer": sample.target}
+                rows.append(json.dumps(row, ensure_ascii=False))
+        (folder / GOLD).write_text("\n".join(rows) + "\n", encoding="utf-8")
+    except OSError as problem:
+        raise OutputError(f"cannot write an evaluation set to {folder}: {problem}") from problem
     return len(rows)
 
 
 def main() -> None:
     """Draw a set from the command line."""
     parser = argparse.ArgumentParser(description="Draw an evaluation set for nano from the held-out fonts.")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("folder", type=Path, help="where to write the tiles and gold.jsonl; new or empty")
+    parser.add_argument("--seed", type=int, default=SEED, help="of the tiles; another one draws other tiles")
     arguments = parser.parse_args()
     try:
         count = write(arguments.folder, Fonts.installed(held_out=True), arguments.seed)

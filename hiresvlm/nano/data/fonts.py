@@ -16,7 +16,7 @@ from typing import Final
 
 from PIL import ImageFont
 
-from hiresvlm.errors import HiresvlmError
+from hiresvlm.errors import NoInputError
 from hiresvlm.nano.data.alphabet import ACCENTED, ASCII, CHINESE, CHINESE_PUNCTUATION, SIGNS
 from hiresvlm.nano.data.words import listed
 
@@ -71,7 +71,7 @@ MOST_WIDTHS: Final = 4000
 _UNDEFINED: Final = "\U0010fffe"
 
 
-class FontsMissing(HiresvlmError):
+class FontsMissing(NoInputError):
     """Too few of the faces that training needs are installed."""
 
 
@@ -193,8 +193,7 @@ class Fonts:
         fewest = (1, 1) if held_out else (FEWEST_LATIN, FEWEST_HAN)
         if fonts is None or len(fonts.latin) < fewest[0] or len(fonts.han) < fewest[1]:
             raise FontsMissing(
-                f"{len(present)} of {len(wanted)} font faces are installed: "
-                + ", ".join(p.name for p in present[:5]),
+                f"only {len(present)} of the {len(wanted)} font faces to draw with are installed",
                 hint="on Debian: apt-get install --no-install-recommends " + " ".join(PACKAGES),
             )
         return fonts
