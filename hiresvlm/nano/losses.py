@@ -48,7 +48,8 @@ def _guided(
         return sdpa_attention_forward(module, query, key, value, mask, **kwargs)
     scaling = kwargs.get("scaling") or query.shape[-1] ** -0.5
     _recorded[module.layer_idx] = (query, key, scaling)  # type: ignore[index]
-    result = attention.attend(query, key, value, scaling, causal=True)
+    # The rotation of the positions leaves queries and keys in float32, where attention is slower.
+    result = attention.attend(query.to(value.dtype), key.to(value.dtype), value, scaling, causal=True)
     return result.transpose(1, 2), None
 
 
