@@ -27,6 +27,7 @@ from hiresvlm.datatypes import (
     Role,
     Status,
     Step,
+    Stop,
     View,
 )
 from hiresvlm.settings import TaskSettings
@@ -288,6 +289,28 @@ def test_low_confidence_is_a_doubt_not_a_failure() -> None:
     answer = answers.merge(page, [Reply(Place(0, 1, 1), "perhaps", (line,))])
     assert answer.status is Status.OK
     assert [caution.kind for caution in answer.cautions] == ["low_confidence"]
+
+
+def test_a_part_of_which_a_model_says_nothing_is_a_doubt() -> None:
+    """An answer that ends before its first character would otherwise be a hole in an `ok` page."""
+    page = page_of(bands(900, [300, 600], 0), 900, thumbnail=True).without_pixels()
+    places = [Place(0, 1, 1, request, 4) for request in range(4)]
+    texts = ["", "above", " \n", "below"]  # what is said of the thumbnail is no part of the page
+    replies = [Reply(place, text) for place, text in zip(places, texts, strict=True)]
+    answer = answers.merge(page, replies)
+    assert (answer.status, answer.text) == (Status.OK, "above\nbelow")
+    assert [(c.kind, c.message) for c in answer.cautions] == [
+        ("no_text", "no text was read in 1 of the 3 parts of the page")
+    ]
+    spoken = answers.merge(page, [*replies[:2], Reply(places[2], "middle"), replies[3]])
+    assert spoken.cautions == ()
+    failure = Failure(Step.ENGINE, FailureKind.ENGINE, "broken")
+    broken = answers.merge(page, [*replies[:2], Reply(places[2], "", failure=failure), replies[3]])
+    assert (broken.status, broken.cautions) == (Status.PARTIAL, ())
+    cut = Reply(places[1], "above", stop=Stop.LENGTH)  # silence beside a part that failed is a doubt too
+    assert len(answers.merge(page, [replies[0], cut, *(Reply(p, "") for p in places[2:])]).cautions) == 1
+    unread = answers.merge(page, [Reply(places[0], "all of it"), *(Reply(p, "") for p in places[1:])])
+    assert [c.message for c in unread.cautions] == ["the page has ink, but no text was found on it"]
 
 
 def test_request_order_of_a_feed() -> None:

@@ -64,13 +64,28 @@ def merge(page: PreparedPage, replies: Sequence[Reply]) -> Answer:
     failures = tuple(dict.fromkeys(failure for reply in replies for failure in _failures(reply)))
     if all(_boxed(reply) for reply in replies):
         return _answer(page, boxes.merge(_lines(page.plan, replies), page.plan.chunks), None, failures)
-    text = clean(seams.merge(_texts(page.plan, replies), line_height=_line_height(page)))
-    return _answer(page, _known_lines(text, replies), text, failures)
+    parts = _parts(page.plan, replies)
+    text = clean(seams.merge(_texts(page.plan, parts), line_height=_line_height(page)))
+    # A page without any text has a doubt of its own.
+    doubts = _silent(parts) if text.strip() else ()
+    return _answer(page, _known_lines(text, replies), text, failures, doubts)
 
 
 def _boxed(reply: Reply) -> bool:
     """Whether the engine said where all of the text stands."""
     return all(line.box is not None for line in reply.lines) and bool(reply.lines or not reply.text.strip())
+
+
+def _silent(parts: Sequence[Reply]) -> tuple[Caution, ...]:
+    """A doubt about parts of which a model said nothing: a photo, or text that it did not read.
+
+    A detector that finds no line has looked at all of the part; a model may just have ended its answer.
+    """
+    count = sum(not reply.text.strip() and not _failures(reply) for reply in parts)
+    if not count:
+        return ()
+    message = f"no text was read in {count} of the {len(parts)} parts of the page"
+    return (Caution(CautionKind.NO_TEXT, message),)
 
 
 def _known_lines(text: str, replies: Sequence[Reply]) -> tuple[Line, ...]:
@@ -99,7 +114,11 @@ def _failures(reply: Reply) -> list[Failure]:
 
 
 def _answer(
-    page: PreparedPage, lines: tuple[Line, ...], text: str | None, failures: tuple[Failure, ...]
+    page: PreparedPage,
+    lines: tuple[Line, ...],
+    text: str | None,
+    failures: tuple[Failure, ...],
+    cautions: tuple[Caution, ...] = (),
 ) -> Answer:
     """Order the lines (unless the text is given), judge the whole."""
     if text is None:
@@ -108,7 +127,7 @@ def _answer(
         text = layout.text(rows)
     status = Status.OK if not failures else Status.PARTIAL if text.strip() else Status.FAILED
     answer = Answer(page.place, status, text, lines, failures)
-    doubts = list(page.cautions)
+    doubts = [*page.cautions, *cautions]
     if not text.strip() and not failures:
         doubts.append(Caution(CautionKind.NO_TEXT, "the page has ink, but no text was found on it"))
     confidence = answer.confidence
@@ -136,15 +155,16 @@ def _lines(plan: Plan, replies: Sequence[Reply]) -> list[Line]:
     return found
 
 
-def _texts(plan: Plan, replies: Sequence[Reply]) -> list[tuple[Chunk, str]]:
-    """Text of each request with the chunk it belongs to; a joint reply belongs to the whole page."""
+def _parts(plan: Plan, replies: Sequence[Reply]) -> list[Reply]:
+    """The replies that make up the text of the page: all but the one about a thumbnail."""
     if plan.joint:
-        return [(plan.chunks[0], reply.text) for reply in replies]
-    return [
-        (plan.chunks[reply.place.request], reply.text)
-        for reply in replies
-        if plan.chunks[reply.place.request].role is not Role.GLOBAL
-    ]
+        return list(replies)
+    return [reply for reply in replies if plan.chunks[reply.place.request].role is not Role.GLOBAL]
+
+
+def _texts(plan: Plan, parts: Sequence[Reply]) -> list[tuple[Chunk, str]]:
+    """Text of each part with the chunk it belongs to; a joint reply belongs to the whole page."""
+    return [(plan.chunks[0 if plan.joint else reply.place.request], reply.text) for reply in parts]
 
 
 def _line_height(page: PreparedPage) -> float:
