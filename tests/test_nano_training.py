@@ -26,11 +26,11 @@ from hiresvlm.nano.batches import (
     patchify,
     tower_batch,
 )
-from hiresvlm.nano.checkpoint import CheckpointError, minutes_spent, publish, restore, save
+from hiresvlm.nano.checkpoint import CheckpointError, deepen, minutes_spent, publish, restore, save
 from hiresvlm.nano.data import ALPHABET, Sample, Tile
 from hiresvlm.nano.export import export, tokenizer
 from hiresvlm.nano.losses import MISREAD_SHARE, GlyphHead, chat_losses, glyph_loss, guided, misread, see
-from hiresvlm.nano.model import VISION_WIDTH, new_model
+from hiresvlm.nano.model import VISION_WIDTH, configuration, new_model
 from hiresvlm.nano.reading import read
 from hiresvlm.nano.tokens import SPECIAL_TOKENS, Vocabulary
 
@@ -348,6 +348,29 @@ def test_a_checkpoint_goes_on_where_it_stopped(model, tmp_path: Path) -> None:
         assert torch.equal(value, loaded), name
 
 
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_deeper_model_says_the_same_until_it_is_trained(after: int, tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    shape = configuration(VOCABULARY)
+    text = shape.text_config
+    text.num_hidden_layers -= 1
+    text.layer_types = text.layer_types[:-1]
+    shallow, head = Qwen2_5_VLForConditionalGeneration(shape), GlyphHead(VISION_WIDTH, len(ALPHABET))
+    save(tmp_path / "a.safetensors", shallow, head, {"minutes": "7"})
+    deepen(tmp_path / "a.safetensors", after, tmp_path / "b.safetensors")
+    deep, deep_head = new_model(VOCABULARY), GlyphHead(VISION_WIDTH, len(ALPHABET))
+    restore(tmp_path / "b.safetensors", deep, deep_head)
+    assert minutes_spent(tmp_path / "b.safetensors") == 0.0
+    batch = chat_batch([sample_of(random_tile(5)), sample_of(random_tile(6), "total")], VOCABULARY)
+    losses = [chat_losses(m.eval(), h, batch) for m, h in ((shallow, head), (deep, deep_head))]
+    for name, value in losses[0].items():
+        assert value.item() == pytest.approx(losses[1][name].item(), abs=1e-6), name
+    new, copied = (deep.model.language_model.layers[n].mlp for n in (after + 1, after))
+    assert torch.equal(new.gate_proj.weight, copied.gate_proj.weight)
+    with pytest.raises(CheckpointError, match="no layer 4"):
+        deepen(tmp_path / "a.safetensors", 4, tmp_path / "c.safetensors")
+
+
 def not_checkpoints(folder: Path, model: Qwen2_5_VLForConditionalGeneration) -> dict[str, Path]:
     """Files and folders that look like a checkpoint, by what the error has to say."""
     head = GlyphHead(VISION_WIDTH, len(ALPHABET))
@@ -392,6 +415,7 @@ def test_what_is_no_checkpoint_is_refused_in_words(tmp_path: Path) -> None:
         ["sitting", "1", "--rate", "-1"],
         ["sitting", "1", "--seed", "-1"],
         ["fusion", "--rate", "0", "--from", "x"],
+        ["deepen", "a", "b", "--after", "-1"],
     ],
     ids=" ".join,
 )

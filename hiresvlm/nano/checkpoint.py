@@ -18,6 +18,8 @@ HEAD_FILE = "glyph_head.safetensors"
 """Beside a published folder: what only a later training needs."""
 TIED = "lm_head.weight"
 """The embedding under its second name; stored once."""
+LAYERS = "model.model.language_model.layers."
+"""What the names of the language model's layers begin with; their number follows."""
 
 
 class CheckpointError(EngineLoadError):
@@ -28,6 +30,10 @@ def save(path: Path, model: nn.Module, head: nn.Module, facts: dict[str, str]) -
     """Weights of the model and of the training-only head; written beside and renamed."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items() if name != TIED}
     tensors |= {f"head.{name}": value for name, value in head.state_dict().items()}
+    _write(path, tensors, facts)
+
+
+def _write(path: Path, tensors: Mapping[str, torch.Tensor], facts: dict[str, str]) -> None:
     part = path.with_suffix(".part")
     try:
         save_file({name: t.contiguous() for name, t in tensors.items()}, part, metadata=facts)
@@ -42,11 +48,7 @@ def restore(path: Path, model: nn.Module, head: nn.Module) -> None:
     `path` may be a folder written by `publish` too (float16, its glyph head beside it). Raises
     `CheckpointError` where it is neither.
     """
-    if path.is_dir():
-        tensors = {f"model.{name}": t for name, t in _tensors(path / "model.safetensors").items()}
-        tensors |= {f"head.{name}": t for name, t in _tensors(path.with_name(HEAD_FILE)).items()}
-    else:
-        tensors = _tensors(path)
+    tensors = _stored(path)
     wanted = {f"model.{name}": t for name, t in model.state_dict().items() if name != TIED}
     wanted |= {f"head.{name}": t for name, t in head.state_dict().items()}
     if wrong := _differences(tensors, wanted):
@@ -57,6 +59,36 @@ def restore(path: Path, model: nn.Module, head: nn.Module) -> None:
 
     model.load_state_dict(part("model."), strict=False)
     head.load_state_dict(part("head."))
+
+
+def deepen(path: Path, after: int, target: Path) -> None:
+    """Write the checkpoint or published folder `path` to `target` with one more layer of the language model.
+
+    The new layer follows layer `after`, counted from 0. It is a copy of it whose two output projections are
+    zero, so the model computes what it did before until it is trained (Net2Net, Chen et al. 2016, arXiv
+    1511.05641). Raises `CheckpointError` where there is no such layer, `OutputError`.
+    """
+    grown = {}
+    for name, tensor in _stored(path).items():
+        number, _, rest = name.removeprefix(LAYERS).partition(".")
+        if not name.startswith(LAYERS):
+            grown[name] = tensor
+            continue
+        grown[f"{LAYERS}{int(number) + (int(number) > after)}.{rest}"] = tensor
+        if int(number) == after:
+            silent = rest in {"self_attn.o_proj.weight", "mlp.down_proj.weight"}
+            grown[f"{LAYERS}{after + 1}.{rest}"] = torch.zeros_like(tensor) if silent else tensor.clone()
+    if f"{LAYERS}{after + 1}.mlp.down_proj.weight" not in grown:
+        raise CheckpointError(f"{path} has no layer {after} of a language model")
+    _write(target, {name: tensor.float() for name, tensor in grown.items()}, {"minutes": "0"})
+
+
+def _stored(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of a checkpoint, or of a published folder under the names of a checkpoint."""
+    if not path.is_dir():
+        return _tensors(path)
+    tensors = {f"model.{name}": t for name, t in _tensors(path / "model.safetensors").items()}
+    return tensors | {f"head.{name}": t for name, t in _tensors(path.with_name(HEAD_FILE)).items()}
 
 
 def _tensors(path: Path) -> dict[str, torch.Tensor]:

@@ -5,11 +5,11 @@ two auxiliary losses, which exist during training only, say it:
 
 - glyph loss: each 14-px patch names the characters centred in it. A dense form of the CTC pretraining of a
   text recogniser: no alignment to be found, and it works on whole tiles, not on single lines only.
-- guided attention (Tachibana et al. 2017, arXiv 1710.08969, for speech): one head of one layer looks at the
-  visual token that the last character was read from, one head of the next layer at the one that holds the
-  next character. At the end of a question, one head of the layer after that looks at the label that was asked
-  for, and one of the last layer at the value beside it: a question has to be understood first, which takes
-  layers of its own.
+- guided attention (Tachibana et al. 2017, arXiv 1710.08969, for speech): one head of an early layer looks at
+  the visual token that the last character was read from, one head of a later layer at the one that holds the
+  next character. At the end of a question, another head of that later layer looks at the label that was asked
+  for, and one of the last layer at the value beside it: a question, and the label in the tile, whose
+  characters lie in several visual tokens, have to be put together first, which takes layers of its own.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from hiresvlm.engines.vlm import attention
 from hiresvlm.nano.batches import GLYPHS_PER_PATCH, IGNORED, ChatBatch, TowerBatch
 from hiresvlm.nano.model import MERGE
 
-LAST_READ, NEXT_READ, LABEL, VALUE = (1, 0), (2, 0), (2, 2), (3, 0)
+LAST_READ, NEXT_READ, LABEL, VALUE = (1, 0), (3, 0), (3, 2), (4, 0)
 """Layer and head of each guide; the label's does not share its keys with the one of the next character."""
 FEW_QUESTIONS = 8
 """The guides of questions count by their number up to this many in a batch: few of them say little."""

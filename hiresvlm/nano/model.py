@@ -22,7 +22,7 @@ MAX_POSITIONS = 4096
 
 
 def configuration(vocabulary: Vocabulary) -> Qwen2_5_VLConfig:
-    """The configuration for a vocabulary: about 5 million parameters, the embedding shared with the head."""
+    """The configuration for a vocabulary: 5.7 million parameters, the embedding shared with the head."""
     end = vocabulary.ids["<|im_end|>"]
     pad = vocabulary.ids["<|endoftext|>"]
     return Qwen2_5_VLConfig(
@@ -30,7 +30,7 @@ def configuration(vocabulary: Vocabulary) -> Qwen2_5_VLConfig:
             "vocab_size": len(vocabulary),
             "hidden_size": 256,
             "intermediate_size": 640,
-            "num_hidden_layers": 4,
+            "num_hidden_layers": 5,
             "num_attention_heads": 4,
             "num_key_value_heads": 2,
             "max_position_embeddings": MAX_POSITIONS,

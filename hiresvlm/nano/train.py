@@ -25,7 +25,7 @@ from torch import nn
 from hiresvlm.console import Reporter
 from hiresvlm.errors import HiresvlmError, OutputError
 from hiresvlm.nano.batches import ChatBatch, TowerBatch
-from hiresvlm.nano.checkpoint import minutes_spent, publish, restore, save
+from hiresvlm.nano.checkpoint import deepen, minutes_spent, publish, restore, save
 from hiresvlm.nano.data import Sample, Tile
 from hiresvlm.nano.data.evaluation import load_evaluation
 from hiresvlm.nano.losses import GlyphHead, chat_losses, glyph_loss, guided, see
@@ -228,6 +228,16 @@ def publish_checkpoint(
 ) -> None:
     """Write a model folder from a checkpoint, and beside it the glyph head that a later sitting needs."""
     publish(checkpoint, folder)
+
+
+@app.command("deepen")
+def deepen_checkpoint(
+    before: Annotated[Path, typer.Argument(help="checkpoint or published folder of a shallower model")],
+    checkpoint: Annotated[Path, typer.Argument(help="to write")],
+    after: Annotated[int, typer.Option(min=0, help="layer that the new one follows, from 0")],
+) -> None:
+    """Add a layer to the language model that changes nothing until it is trained."""
+    deepen(before, after, checkpoint)
 
 
 @app.command("fusion")
