@@ -3,11 +3,14 @@ engine that runs production models.
 
 A third run shows what the engine's rule is worth, that the vision tower keeps its precision: there the
 matrices of the tower have gone through NF4 and back. A second table counts the same texts by the height of
-their capitals, as the chunker measures it: the set holds smaller print than the chunker ever hands to nano.
+their capitals, as the chunker measures it, and again by kind without the smallest print: the set holds
+smaller print than the chunker ever hands to nano.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import shutil
 import tempfile
 import time
@@ -72,20 +75,34 @@ def nano(model: str = "nano", limit: int | None = None) -> None:
     json_line("nano", {"model": model, "rows": rows, "heights": heights, "runs": runs})
 
 
+def small_capitals(item: Item) -> float | None:
+    """Height of the smaller capitals of a text in pixels, as the chunker measures it; None for a question,
+    and where it finds no line."""
+    if item.question:
+        return None
+    height, width = item.pixels.shape[:2]
+    return analyse(cv2.cvtColor(item.pixels, cv2.COLOR_RGB2GRAY), (width, height)).small_cap_height
+
+
 def by_height(items: Sequence[Item], found: Mapping[str, Sequence[Reply]]) -> list[list[object]]:
-    """A row for each band of `HEIGHTS` with texts in it: texts whose small capitals are that high, and the
-    figures of each run. Texts in which the chunker finds no line are in no row."""
-    bands: dict[float, list[int]] = {low: [] for low in HEIGHTS}
-    for n, item in enumerate(items):
-        height, width = item.pixels.shape[:2]
-        gray = cv2.cvtColor(item.pixels, cv2.COLOR_RGB2GRAY)
-        cap = None if item.question else analyse(gray, (width, height)).small_cap_height
-        if cap is not None:
-            bands[max(low for low in HEIGHTS if low <= cap)].append(n)
+    """A row for each band of `HEIGHTS` with texts in it, then one for each kind with the texts that are as
+    high as what the chunker delivers; with the figures of each run."""
+    groups: dict[str, list[int]] = {}
+    bands = [
+        (low, high, f"{low:g} to {high:g}" if high < math.inf else f"{low:g} and more")
+        for low, high in itertools.pairwise((*HEIGHTS, math.inf))
+    ]
+    legible = HEIGHTS[1]
+    capitals = [small_capitals(item) for item in items]
+    for low, high, name in bands:
+        groups[name] = [n for n, cap in enumerate(capitals) if cap is not None and low <= cap < high]
+    for n, (item, cap) in enumerate(zip(items, capitals, strict=True)):
+        if cap is not None and cap >= legible:
+            groups.setdefault(f"{item.kind}, {legible:g} and more", []).append(n)
     rows: list[list[object]] = []
-    for (low, mine), high in zip(bands.items(), (*HEIGHTS[1:], None), strict=True):
+    for name, mine in groups.items():
         if mine:
-            row: list[object] = [f"{low:g} to {high:g}" if high else f"{low:g} and more", len(mine)]
+            row: list[object] = [name, len(mine)]
             for replies in found.values():
                 row += _figures([items[n] for n in mine], [replies[n] for n in mine])
             rows.append(row)
